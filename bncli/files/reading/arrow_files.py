@@ -1,8 +1,9 @@
 """Parquet and Arrow files, read as record batches.
 
-Integers, floats and decimals are numbers, with NaN for missing; durations are numbers of seconds. Dates and times are
-converted to seconds directly if they are requested as such (see `dates`). Every other type that can be written as text
-(strings, booleans) is text, and a null is the empty text. An infinite number makes its row malformed.
+Integers, floats and decimals are read as numbers, with NaN for missing; durations are read as numbers of seconds. Dates
+and times are converted to seconds directly if they are requested as such (see `dates`). Every other type that Arrow can
+cast to strings (strings, Booleans) is read as text, and a null as the empty string. An infinite number makes its row
+malformed.
 
 Arrow trusts the contents of such a file: a wrong offset or index is followed, and the process crashes. Therefore only
 the requested columns are read, and every batch is validated in full before it is used.
@@ -39,7 +40,7 @@ from bncli.files.reading.values import convert_values, find_faults
 
 _ROWS_PER_BATCH, _MOST_ROWS_PER_BATCH = 1 << 16, 1 << 17
 _FEW_COLUMNS = 32
-"""A table of at most this many columns is read in batches of _MOST_ROWS_PER_BATCH rows, so that there are fewer."""
+"""With at most this many columns, batches have up to _MOST_ROWS_PER_BATCH rows, so that there are fewer of them."""
 _MAGIC = {"parquet": b"PAR1", "file": b"ARROW1", "feather v1": b"FEA1"}
 
 
@@ -47,7 +48,7 @@ _MAGIC = {"parquet": b"PAR1", "file": b"ARROW1", "feather v1": b"FEA1"}
 class ArrowBatch:
     """Consecutive rows of a columnar file; `row` is the number of the first one, counted from 1.
 
-    keeps_bad_rows: the batch has all columns of the file, so that malformed rows can be written out.
+    keeps_bad_rows: whether the batch has all columns of the file, so that malformed rows can be written to a file.
     """
 
     path: str
@@ -71,8 +72,9 @@ def columnar_format(first: bytes) -> str | None:
 class ColumnarFile:
     """An open Parquet or Arrow file.
 
-    file: a seekable file. kind: its format, from `columnar_format`. keep_bad_rows: read all columns, so that malformed
-    rows can be written out. memory: free bytes (None: unknown); a file that needs more at once is refused.
+    - file: a seekable file; kind: its format, from `columnar_format`
+    - keep_bad_rows: whether to read all columns, so that malformed rows can be written to a file
+    - memory: the free memory in bytes, or None if unknown; an Arrow file that needs more at once is refused
     """
 
     def __init__(self, file: BinaryIO, kind: str, path: str, *, keep_bad_rows: bool, memory: int | None) -> None:
@@ -102,7 +104,7 @@ class ColumnarFile:
         if not self.names:
             raise BncliError("the file has no columns", where=path)
         self.nested: dict[str, str] = {}
-        """Columns of structs, maps or lists, and the word for what they hold."""
+        """Columns of structs, maps or lists, and the word for their values."""
         for name, column_type in zip(self.names, self._schema.types, strict=True):
             if pa.types.is_struct(column_type) or pa.types.is_map(column_type):
                 self.nested[name] = "struct" if pa.types.is_struct(column_type) else "map"
@@ -121,7 +123,7 @@ class ColumnarFile:
         return ColumnRequest(name, ValueKind.NUMBER if _is_real(kind) else ValueKind.TEXT)
 
     def batches(self, names: Sequence[str]) -> Iterator[ArrowBatch]:
-        """Yield the rows in order, with at least the named columns."""
+        """Yield the rows in order, as validated batches with at least the named columns."""
         row = 1
         if self._keep_bad_rows:
             names = self.names
@@ -146,7 +148,10 @@ class ColumnarFile:
                 row += rows.num_rows
 
     def _record_batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches, in Parquet of up to `size` rows; raise pa.ArrowInvalid if its footer is wrong."""
+        """Yield the record batches, which have at most `size` rows for Parquet.
+
+        Raises pa.ArrowInvalid if the footer of a Parquet file states a wrong number of rows.
+        """
         if self._kind == "parquet":
             n_stated, n_rows = self._reader.metadata.num_rows, 0
             for batch in self._reader.iter_batches(size, columns=list(names), use_threads=False):
@@ -225,10 +230,10 @@ def parse_batch(
 ) -> RowBlock:
     """Return the requested columns of a batch as a row block, without the malformed rows.
 
-    The first `n_compact` columns keep their types as far as possible. Numbers other than weights may be of narrower
-    types than int64 and float64. Dictionary-encoded texts that are requested as text stay encoded if `_coded_texts`
-    allows it; neither their indices nor their dictionary then has nulls, but the dictionary may hold a text twice, and
-    texts of no row.
+    The first `n_compact` columns keep their types as far as possible: numbers other than weights may have narrower
+    types than int64 and float64, and dictionary-encoded strings that are requested as text stay encoded if
+    `_coded_texts` allows it. In this case neither their indices nor their dictionary has nulls, but the dictionary may
+    contain a string twice, and strings that occur in no row.
     """
     stored = []
     for i, request in enumerate(requests):
@@ -262,8 +267,8 @@ def parse_batch(
 def _coded_texts(array: pa.Array, request: ColumnRequest) -> pa.DictionaryArray | None:
     """Return a dictionary-encoded text column with "" for null.
 
-    Return None for any other column, for one that is not requested as plain text, and if the dictionary holds nulls or
-    is longer than the column.
+    Returns None for any other column, for a column that is not requested as plain text, and if the dictionary contains
+    nulls or is longer than the column.
     """
     kind = array.type
     if not pa.types.is_dictionary(kind) or request.kind is not ValueKind.TEXT or request.form is not None:
@@ -284,9 +289,9 @@ def _coded_texts(array: pa.Array, request: ColumnRequest) -> pa.DictionaryArray 
 
 
 def _column_values(batch: ArrowBatch, request: ColumnRequest, *, compact: bool) -> Values:
-    """Return a column as numbers or seconds if they are requested and stored, else as text with "" for null.
+    """Return a column as numbers or seconds if these are requested and stored, otherwise as strings with "" for null.
 
-    compact: whether numbers may keep their types.
+    compact: whether numbers may keep their types. Raises BncliError if the values cannot be cast to strings.
     """
     array = batch.data.column(batch.data.schema.get_field_index(request.name))
     if pa.types.is_dictionary(array.type):
@@ -339,7 +344,7 @@ def _csv_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
 
 
 def type_word(kind: pa.DataType) -> str | None:
-    """Return how values of an Arrow type are read: "numbers", "text" or an order of dates; None for the null type."""
+    """Return how values of an Arrow type are read: "numbers", "text", or the order of dates; None for the null type."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_null(kind):
         return None

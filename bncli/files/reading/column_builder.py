@@ -1,14 +1,14 @@
 """Build one column of a training table block by block, while its type is still open.
 
-A column is read as numbers until a block contains other text, and as text from then on. The earlier blocks of this
-column are then read again as text. Blocks are kept small: numbers in the narrowest type that holds them exactly, texts
-as codes into the distinct texts. Texts are kept unchanged, with their blanks, until all rows are read: then stripping,
-missing tokens and the final order of the levels cost one pass over the distinct texts and not over the rows.
+A column is read as numbers until a block contains other strings, and as text from then on. The earlier blocks of this
+column are read again as text at the end. Blocks are kept small: numbers in a narrow type, strings as codes into the
+distinct strings. Strings are kept unchanged, with their blanks, until all rows are read: then stripping, missing tokens
+and the final order of the levels cost one pass over the distinct strings and not over the rows.
 
 Conventions: a column is numeric if every value that is present is a finite decimal number and there are more than two
-distinct ones, unless all are digits only and some, such as 01234, have leading zeros: these are codes. A column of a
-columnar file that stores dates is a date column if there are more than two distinct ones. A column without any value
-is categorical and has no levels.
+distinct ones, unless all consist of digits only and some, such as 01234, have leading zeros: these are codes. A column
+of a columnar file that stores dates is a date column if there are more than two distinct ones. A column without any
+value is categorical and has no levels.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from bncli.files.reading.values import (
 )
 
 MAX_SHARED = 4096
-"""The most distinct texts that the blocks of a column share; beyond that, every block has its own texts."""
+"""A column's shared distinct strings are not extended beyond about this many; other blocks have their own strings."""
 MOSTLY = 0.9
-"""If at least this fraction of the values are numbers or dates, the others are reported as exceptions."""
+"""If at least this fraction of the values are numbers or dates, the other values are reported as exceptions."""
 EMPTY = pa.array([], pa.string())
 _N_SAMPLED = 64
 _ROWS_AT_ONCE = 1 << 14
@@ -52,18 +52,18 @@ _ROWS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True)
 class CodedTexts:
-    """A block of texts: codes[t] is the index of the text of row t in the distinct `texts`."""
+    """A block of strings: codes[t] is the index of the string of row t in the distinct strings `texts`."""
 
     codes: SignedCodes
     texts: pa.Array
 
 
 ColumnBlock = CodedTexts | NDArray[Any]
-"""The rows of one block in a column: coded texts or numbers."""
+"""The rows of one block in a column: encoded strings or numbers."""
 
 
 class NonNumericValue(NamedTuple):
-    """The first value of a column that is not a number, and its location (empty: not searched for)."""
+    """The first value of a column that is not a number, and its location, or "" if that was not searched for."""
 
     text: str
     where: str
@@ -79,12 +79,12 @@ class ColumnBuilder:
         self.request = request
         self.is_free = is_free
         self.shared: pa.Array = EMPTY
-        """Distinct texts that later blocks are encoded by."""
+        """The distinct strings with which later blocks are encoded, if they contain all of the block's strings."""
         self.blocks: list[ColumnBlock] = []
         self.non_numeric: NonNumericValue | None = None
         """The value that made a column of open type a column of text."""
         self.has_leading_zeros = False
-        """Whether a number with leading zeros occurred; if all values are digits only, they are codes."""
+        """Whether a number with leading zeros occurred; if all values consist of digits only, they are codes."""
         self.difference: BncliError | None = None
         """If the files of a table disagree about the type: the error to raise if the column becomes categorical."""
         self._all_whole = True
@@ -97,7 +97,7 @@ class ColumnBuilder:
 
     @property
     def may_be_codes(self) -> bool:
-        """Whether all values so far are whole numbers that may yet turn out to be codes with leading zeros."""
+        """Whether all values so far are integers that may still turn out to be codes with leading zeros."""
         is_number = self.request.kind is not ValueKind.TEXT
         return self.is_free and self._all_whole and is_number and not self.has_leading_zeros
 
@@ -122,14 +122,14 @@ class ColumnBuilder:
                 self.request = ColumnRequest(self.request.name, ValueKind.NUMBER)
 
     def reserve(self, n_rows: int) -> None:
-        """Take memory for this many rows, before any is added, so that most blocks need not be joined at the end.
+        """Reserve memory for this many rows, before any is added, so that blocks need not be joined at the end.
 
-        If there are more rows, or fewer, the finished column is the same.
+        If there are more rows, or fewer, the finished column is the same. The memory is allocated with the next block.
         """
         self._n_reserved = n_rows
 
     def _store(self, block: NDArray[Any]) -> NDArray[Any]:
-        """Return a copy of the numbers or codes of a block in the reserved memory, or the block if it does not fit."""
+        """Copy the values of a block to the reserved memory; return the copy, or the block itself if it does not fit."""
         start, end = self._n_stored, self._n_stored + len(block)
         if not len(block):
             return block
@@ -180,7 +180,7 @@ class ColumnBuilder:
             self.request = ColumnRequest(self.request.name, ValueKind.NUMBER)
 
     def settle(self) -> list[int]:
-        """Decide the type after the last block; return the blocks of numbers that must be read again as text."""
+        """Decide the type after the last block; return the indices of the blocks that must be read again as text."""
         if self.is_free:
             # Blocks mostly share their texts, which are parsed once.
             distinct = {id(b.texts if isinstance(b, CodedTexts) else b): b for b in self.blocks}.values()
@@ -197,7 +197,7 @@ class ColumnBuilder:
         return [i for i, block in enumerate(self.blocks) if not isinstance(block, CodedTexts)]
 
     def texts(self, rows: Mask | None = None) -> pa.Array:
-        """Return the distinct texts, with their blanks, of a column of text: of all rows, or of those in the mask."""
+        """Return the distinct strings of a text column, with their blanks, in all rows or in the rows of a mask."""
         blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
         texts = []
         if rows is None:
@@ -213,7 +213,7 @@ class ColumnBuilder:
         return pa.concat_arrays([EMPTY, *texts]).unique()
 
     def count(self, missing: Sequence[str]) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Return the distinct values of a column of text that are not missing, and the number of rows of each."""
+        """Return the distinct values of a text column, without blanks and missing tokens, and their numbers of rows."""
         blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
         counts = [np.bincount(block.codes, minlength=len(block.texts)) for block in blocks]
         trimmed, is_missing = strip_texts(pa.concat_arrays([EMPTY, *(block.texts for block in blocks)]), missing)
@@ -224,8 +224,8 @@ class ColumnBuilder:
     def numeric(self, form: Form | None = None) -> NumericColumn:
         """Return the finished column of numbers, and release the blocks.
 
-        form: how numbers or dates are written in the blocks of text (None: as plain numbers). The dtype holds all
-        blocks exactly, and is float64 if float values are missing.
+        form: the form of numbers or dates in the blocks of strings, or None for plain numbers. The type of the values
+        is narrow, and float64 if values of float32 are missing.
         """
         by_texts: dict[int, Array] = {}
         blocks = []
@@ -251,9 +251,9 @@ class ColumnBuilder:
         return NumericColumn(values)
 
     def label(self, *, as_text: bool) -> CategoricalColumn:
-        """Return the finished class column.
+        """Return the finished class column, and release the blocks.
 
-        If all labels are numbers, the missing tokens of numbers apply, unless the labels are read `as_text`.
+        If all labels are numbers, the missing tokens for numbers apply, unless the labels are read `as_text`.
         """
         numbers, wrong = to_numbers(self.texts(), self._tokens.number)
         if not as_text and wrong is None and not np.isnan(numbers).all():
@@ -261,9 +261,9 @@ class ColumnBuilder:
         return self.categorical()
 
     def categorical(self, levels: tuple[str, ...] | None = None) -> CategoricalColumn:
-        """Return the finished column of text, and release the blocks.
+        """Return the finished text column, and release the blocks.
 
-        levels: None = the distinct values, sorted. A text that is not among given levels gets the code MISSING.
+        levels: the levels, or None for the distinct values, sorted. A string that is not a level gets the code MISSING.
         """
         if levels is None:
             levels = sort_levels(distinct_levels(self.texts(), self._tokens.text))
@@ -291,7 +291,7 @@ class ColumnBuilder:
 
 
 def encode_texts(values: pa.Array, shared: pa.Array) -> CodedTexts:
-    """Encode texts as indices into `shared` if it contains all of them, else into their own distinct texts."""
+    """Encode strings as indices into `shared` if it contains all of them, otherwise into their own distinct strings."""
     if pa.types.is_dictionary(values.type):
         return _encode_dictionary(values.dictionary, values.indices.to_numpy(), shared)
     if len(shared):
@@ -303,7 +303,10 @@ def encode_texts(values: pa.Array, shared: pa.Array) -> CodedTexts:
 
 
 def _encode_dictionary(texts: pa.Array, codes: NDArray[Any], shared: pa.Array) -> CodedTexts:
-    """Do the same for row t with the text texts[codes[t]]; a text may occur twice, or in no row."""
+    """Encode rows like `encode_texts`, where row t has the string texts[codes[t]].
+
+    A string may occur twice in `texts`, or in no row.
+    """
     if texts.equals(shared.slice(0, len(texts))):  # as after the first block of most files
         # Copied in any case, since a view would keep the whole record batch in memory.
         return CodedTexts(np.array(codes, narrow_codes(codes[:0], len(shared)).dtype), shared)
@@ -330,7 +333,7 @@ def has_more_than_two(blocks: Iterable[NDArray[Any]]) -> bool:
 
 
 def append_distinct(found: list[float], values: NDArray[Any]) -> None:
-    """Append numbers that are not yet in `found`, until it has three."""
+    """Append distinct numbers that are not yet in `found`, until it has three; ignore NaN."""
     if len(found) > 2:
         return
     unseen = values[~np.isnan(values)] if values.dtype.kind == "f" else values

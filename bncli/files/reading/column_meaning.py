@@ -1,17 +1,18 @@
 """The meaning of each column of a training table: numbers, parts of dates, names, or nothing to learn from.
 
-Every guess is reported in a note, one note for each kind of guess.
+Guesses are reported in notes, one for each kind of guess.
 
-- Text is recognised as dates, or as numbers in a national form, if all of its values agree on one form. More than two
-  distinct values are needed, as for plain numbers. Dates of three numbers with the year last are day first if all
-  values can be read so, else month first. All dates of a column must have the same shape, except for the time of day
-  and the zone, unless the user states the order of day and month.
-- Numbers with a few words among them ("k.A.", "<5") are numbers, and the words are missing values. This holds in
-  columnar files too, where other text that looks like numbers stays text.
-- Text that is nearly numbers or dates stays text, and the note names an exception. At least 90 % of the distinct
-  values, and at least 20, must be numbers or dates. The same holds for marks that usually mean a missing value ("-").
-- A column whose type the user does not state is left out if more than half of its rows, and more than 20, have
-  distinct texts.
+- A text column is recognised as dates, or as numbers in a national form, if all of its values have one form. More than
+  two distinct values are needed, as for plain numbers. Dates of three numbers with the year last are read with the day
+  first if all values can be read in this way, otherwise with the month first. All dates of a column must have the same
+  shape, except for the time of day and the zone, unless the user gives the order of day and month.
+- Numbers with a few words among them ("k.A.", "<5") are read as numbers, and the words as missing values. This is done
+  in columnar files too, where other strings that look like numbers stay text.
+- A column in which nearly all values are numbers or dates stays text, and a note gives an exception. At least 90 % of
+  the values, and at least 20 values, must be numbers or dates. A column with marks that usually mean a missing value
+  ("-") also stays text, and a note lists the marks.
+- A column whose type the user does not give is left out if it has more distinct strings than half the number of rows,
+  and more than 20.
 """
 
 from __future__ import annotations
@@ -51,15 +52,15 @@ from bncli.files.reading.values import distinct_levels, expand_dates, parse_in_f
 from bncli.watch import Note, Watch
 
 MARKS = (*("n/a", "N/A", "#N/A", "NA", "<NA>", "NULL", "null", "(null)", "NaN", "nan", "nil"), *("-", "--", "---", "."))
-"""Texts that usually mean a missing value. Words such as "none" and "unknown" may be values, so they are not here."""
+"""Strings that usually mean a missing value; words such as "none" and "unknown" may be values, so they are left out."""
 MOST_WORDS = 3
-"""The most distinct texts among numbers that are taken to mean missing values."""
+"""The maximum number of distinct words among numbers that are taken to mean missing values."""
 _MARKS, _PLUS_SIGNS = pa.array(MARKS), pa.array(["+", "++", "+++"])
 _MIN_NEAR_MISSES = 20
 _MOST_ADVISED = 5
-"""The most exceptions for which a note lists one option each."""
+"""The maximum number of exceptions for which a note lists one option each."""
 _MIN_SHORT_DATES = 6
-"""The least number of distinct dates with two-digit years; fewer may be any numbers with dots."""
+"""The minimum number of distinct dates with two-digit years; fewer may be other numbers with dots, such as versions."""
 _MIN_IDENTIFIER_LEVELS = 20
 _IDENTIFIER_SHARE = 0.9
 _WORDS_OF_FREE_TEXT = 4
@@ -76,7 +77,7 @@ _PARTS_IN_ORDER: dict[str, tuple[str, ...]] = {
 
 
 class RecognizedFormat(NamedTuple):
-    """The form of a column's values, its description, and the option for another form that also fits, or ""."""
+    """The form of a column's values, its description, and the option that selects another form that fits, or ""."""
 
     form: Form
     description: str
@@ -86,9 +87,12 @@ class RecognizedFormat(NamedTuple):
 class ColumnDecision(NamedTuple):
     """The decision on how learning uses one column.
 
-    attributes: the attributes made from it, empty if it is left out. form: how its values are written, None if they are
-    plain. marks: its values that may mean missing. without_marks: what the column would be without these marks:
-    numbers, dates, or empty for names. advised: the texts that a note advises to add to the missing values.
+    - attributes: the attributes made from it, keyed by name; empty if it is left out
+    - form: the form in which its values are written, or None for plain values
+    - notes: the notes about it
+    - marks: its values that may mean missing
+    - without_marks: what the column would be without these marks: numbers, dates, or "" for names
+    - advised: the strings that a note advises adding to the missing tokens
     """
 
     attributes: dict[str, Column]
@@ -102,9 +106,10 @@ class ColumnDecision(NamedTuple):
 def find_attributes(
     columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, table: Table, source: Source, watch: Watch
 ) -> dict[str, Column]:
-    """Return the attributes by name, in the order of the table; `keep` is a mask of the usable rows.
+    """Return the attributes, keyed by name, in the order of the table, and report the guesses about them.
 
-    Raises BncliError if no attribute is left.
+    keep: a mask of the usable rows. Raises BncliError if no attribute is left, and UsageError if an option names a part
+    of a column that holds no dates.
     """
     interpreter = _ColumnInterpreter(keep, roles, table, source)
     for name in roles.attributes:
@@ -129,7 +134,10 @@ def find_attributes(
 def decide_column(
     name: str, column: ColumnBuilder, n_present: int, n_rows: int, roles: ColumnRoles, table: Table, source: Source
 ) -> ColumnDecision:
-    """Return how `find_attributes` would use one column with `n_present` rows; `n_rows`: the rows of the table."""
+    """Return how `find_attributes` would use one column.
+
+    n_present: the number of rows in `column`. n_rows: the number of rows of the table that they represent.
+    """
     interpreter = _ColumnInterpreter(np.ones(n_present, np.bool_), roles, table, source, n_rows)
     interpreter.take(name, column)
     return ColumnDecision(
@@ -147,7 +155,7 @@ _lists: Callable[[], dict[str, list[str]]] = partial(defaultdict, list)
 
 @dataclass
 class _ColumnNotes:
-    """The guesses to report: for each kind of guess its columns, grouped by description if there are several."""
+    """The guesses to report: for each kind of guess, the columns concerned, some of them keyed by a description."""
 
     left_out: dict[str, list[str]] = field(default_factory=_lists)
     words: dict[str, list[str]] = field(default_factory=_lists)
@@ -161,11 +169,11 @@ class _ColumnNotes:
     numbers: dict[str, list[str]] = field(default_factory=_lists)
     codes: list[str] = field(default_factory=list)
     padded: list[str] = field(default_factory=list)
-    """Columns of numbers, some with leading zeros."""
+    """Columns read as numbers in which some numbers have leading zeros."""
     few_integers: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """Return the notes; kinds of notes that concern many columns come first."""
+        """Return the notes, in a fixed order of their kinds."""
         lines = [
             f"left out as {why}: {list_names(names)} (add --categorical NAME to keep one)"
             for why, names in self.left_out.items()
@@ -208,9 +216,9 @@ class _ColumnNotes:
 
 
 class _ColumnInterpreter:
-    """A collector of attributes and notes, which takes one column after the other.
+    """A collector of attributes and notes, which takes one column after another.
 
-    keep: mask of the usable rows. n_rows: number of rows of the table, if only some of them are given.
+    keep: a mask of the usable rows. n_rows: the number of rows of the table, or None if it is the length of `keep`.
     """
 
     def __init__(self, keep: Mask, roles: ColumnRoles, table: Table, source: Source, n_rows: int | None = None) -> None:
@@ -218,7 +226,7 @@ class _ColumnInterpreter:
         self.notes = _ColumnNotes()
         self.date_columns: set[str] = set()
         self.form: Form | None = None
-        """The form of the last column; the next three (see `ColumnDecision`) are of that column too."""
+        """The form of the last column taken; the next three (see `ColumnDecision`) describe the same column."""
         self.marks: Sequence[str] = ()
         self.without_marks = ""
         self.advised: Sequence[str] = ()
@@ -247,7 +255,7 @@ class _ColumnInterpreter:
             self._take_text(name, column)
 
     def _take_text(self, name: str, column: ColumnBuilder) -> None:
-        """Add a column of text as dates, as numbers in a national form or with words, or as names."""
+        """Add a text column as dates, as numbers in a national form or with words, or as names."""
         delimiter, texts = self._table.delimiter, column.texts()
         if len(texts) <= 2 and column.difference is None and all(map(_PLAIN_NUMBER.fullmatch, texts.to_pylist())):
             # One or two plain numbers are names and nothing else; wide tables have very many such columns.
@@ -299,9 +307,9 @@ class _ColumnInterpreter:
         self.notes.dates[f"{endings} (read as {recognized.description}{instead})"].append(name)
 
     def _add_names(self, name: str, column: ColumnBuilder, *, explain: bool) -> None:
-        """Add a column of names, or leave it out if most rows have their own text.
+        """Add a column of names, or leave it out if it has more distinct values than half the number of rows.
 
-        explain: whether to note what else the column might be.
+        explain: whether to add notes on what else the column might be.
         """
         levels = distinct_levels(column.texts(), self._tokens.text)
         reason = self._explain_text(name, column, levels) if explain else ""
@@ -355,7 +363,7 @@ class _ColumnInterpreter:
 
 
 def are_plain_numbers(levels: pa.Array) -> bool:
-    """Return whether the distinct values would make a column of numbers."""
+    """Return whether the distinct values are all plain numbers, and more than two."""
     numbers, wrong = to_numbers(levels, ())
     return wrong is None and has_more_than_two([numbers])
 
@@ -373,7 +381,7 @@ def _are_few_integers(values: NDArray[Any]) -> bool:
 
 
 def _note_about_exception(name: str, column: ColumnBuilder, tokens: MissingTokens) -> str:
-    """Return a note if a column of text consists of numbers except for a few values, else an empty text.
+    """Return a note if a text column consists of numbers except for a few values, otherwise "".
 
     A single `1.2x` among thousands of numbers is most often a typing error.
     """
@@ -405,10 +413,10 @@ def _note_about_exception(name: str, column: ColumnBuilder, tokens: MissingToken
 
 
 def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -> tuple[str, str, list[str]]:
-    """Return what nearly all distinct values are, such as "dates", a note about the others, and the advised tokens.
+    """Return why a column of nearly only numbers or dates is text, a note about it, and the advised tokens.
 
-    The tokens are those that the note advises to add to the missing values. All three are empty for plain names.
-    dates: the option of `Source`.
+    The reason is, for example, "dates except for a few values". The note advises adding the tokens to the missing
+    tokens. All three are empty for a column of names; the tokens may be empty otherwise. dates: as in `Source`.
     """
     if len(levels) < _MIN_NEAR_MISSES:
         return "", "", []
@@ -494,9 +502,9 @@ def _recognize_numbers_with_words(
 
 
 def _number_masks(texts: pa.Array, source: Source) -> list[Mask]:
-    """Return two masks: which texts are plain numbers, and which are numbers in a national form (such as 1.234,5).
+    """Return two masks: of the plain numbers, and of the numbers in a national form (such as 1.234,5).
 
-    If the decimal mark is a comma, return the second mask only.
+    If the user gave the comma as decimal mark, return only the second mask.
     """
     plain = [] if source.decimal == "," else [~np.isnan(to_numbers(texts, ())[0])]
     return [*plain, fits_by_form(texts)[-1][1]]
@@ -505,9 +513,9 @@ def _number_masks(texts: pa.Array, source: Source) -> list[Mask]:
 def recognize_format(
     name: str, texts: pa.Array, tokens: MissingTokens, source: Source, delimiter: str | None
 ) -> RecognizedFormat | None:
-    """Return the form of dates, or of numbers in a national form, that all distinct texts have; None for plain text.
+    """Return the form of numbers in a national form, or of dates, that all distinct strings have, or None.
 
-    delimiter: separates the fields of the file; None for a columnar file, where text made of numbers is text.
+    delimiter: separates the fields of the file; None for a columnar file, in which strings are not read as numbers.
     """
     sample = distinct_levels(texts.slice(0, _N_SAMPLED), tokens.number)
     if len(sample) <= 2 and len(texts) <= _N_SAMPLED:
@@ -561,7 +569,10 @@ def _recognize_dates(name: str, texts: pa.Array, dates: str) -> RecognizedFormat
 
 
 def fitting_orders(texts: pa.Array, dates: str) -> list[DateOrder]:
-    """Return the orders in which all texts are dates, or times for the order `time`, the most likely order first."""
+    """Return the orders with which all strings are dates, or times for the order `time`, the most likely order first.
+
+    dates: as in `Source`.
+    """
     if not len(texts) or dates == "off":
         return []
     shape = shape_of(texts[0].as_py())

@@ -1,6 +1,7 @@
 """The roles of columns: which one is the class, which are attributes and of what type, which holds the row weights.
 
-Users state roles with options and in a small JSON file, NAME.schema.json beside the data or a file named by an option:
+Users set roles with options and in a small JSON file, either NAME.schema.json beside the data or a file given by an
+option:
 `{"class", "categorical": [...], "numeric": [...], "ignore": [...], "weights"}`. Options override the file. Given cuts
 fix the attributes and their types. The checks of the class and its labels are here as well.
 """
@@ -48,18 +49,18 @@ _ROLES = {
 _NAME_KEYS = ("class", "weights")
 _LIST_KEYS = ("categorical", "numeric", "ignore")
 _MAX_NUMERIC_LABELS, _MIN_ROWS_PER_LABEL = 20, 50
-"""More numeric labels than this, with fewer rows per label, are measurements and not classes."""
+"""More numeric labels than the first, with fewer rows per label than the second, are taken to be measurements."""
 _OPTIONS_WITHOUT_EFFECT_ON_CODES = (
     *("format", "delimiter", "ignore", "categorical", "numeric", "weights", "schema_file", "missing_tokens"),
     *("on_bad_row", "drop_unlabelled", "dates", "decimal", "encoding", "use", "drop_incomplete", "names"),
 )
 _SPLIT_FIELDS = ("group", "time", "gap", "window")
-"""Fields of `Source` about how rows are split."""
+"""The fields of `Source` that determine how rows are split."""
 
 
 @dataclass(frozen=True)
 class DeclaredRoles:
-    """The roles that the options state, or that a schema file states (`place` is its path)."""
+    """The roles that are given by options, or by a schema file, whose path is `place`."""
 
     place: str | None = None
     class_name: str | None = None
@@ -71,13 +72,13 @@ class DeclaredRoles:
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """The columns in use: attributes in file order; `categorical` and `numeric` are those whose type is stated.
+    """The columns in use: `attributes` in file order; `categorical` and `numeric` are the columns of a given type.
 
-    left_out: columns that could be attributes, but that given cuts do not name.
-    in_form: columns that given cuts read in a form, with the attributes that each becomes.
+    left_out: columns that could be attributes, but that are not in the cuts supplied.
+    in_form: columns that the cuts supplied read in a form, and the attributes that each becomes.
     ignored_parts: parts of dates that are not used.
-    nested: columns of structs, lists or maps, left out because they have no stated role, and the word for their values.
-    group, time: columns by which rows are split; they are attributes only if their type is stated.
+    nested: columns of structs, lists or maps that have no role and are left out, and the word for their values.
+    group, time: columns by which rows are split; they are attributes only if the user gives their type.
     """
 
     class_name: str
@@ -104,9 +105,10 @@ def assign_roles(
 ) -> ColumnRoles:
     """Return the role of every column.
 
-    names, where: the columns of the table and its name. cuts: fix the attributes. nested: the columns of structs, lists
-    and maps, and the word for what they hold. Raises an error if a stated column does not exist or has two roles, and
-    (with `need_attributes`) if there is no column besides the class.
+    names, where: the columns of the table, and its name for messages. cuts: cuts that fix the attributes and their
+    types, or None. nested: the columns of structs, lists and maps, and the word for their values. Raises UsageError or
+    BncliError if a given column does not exist or has two roles, and (with `need_attributes`) if there is no column
+    besides the class.
     """
     lists = (split_names(columns, names) for columns in (source.categorical, source.numeric, source.ignore))
     options = DeclaredRoles(None, source.class_name, source.weights, *lists)
@@ -184,7 +186,7 @@ def assign_roles(
 
 
 def split_names(typed: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
-    """Return the distinct names in the texts `typed`; a text that is not one of `names` is split at commas."""
+    """Return the distinct names in the arguments `typed`; an argument that is not in `names` is split at commas."""
     return tuple(
         dict.fromkeys(name for text in typed for name in ([text] if text in names else map(str.strip, text.split(","))))
     )
@@ -193,7 +195,7 @@ def split_names(typed: Sequence[str], names: Collection[str]) -> tuple[str, ...]
 def choose_split_columns(
     source: Source, names: tuple[str, ...], where: str, nested: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[tuple[str, ...], str | None]:
-    """Return the columns of groups and of time.
+    """Return the group columns and the time column, or None.
 
     nested: as in `assign_roles`. Raises UsageError for a column that does not exist, has both roles or is nested, and
     for --gap or --window without --time.
@@ -253,7 +255,7 @@ def _may_be_date_part(name: str, names: tuple[str, ...], role: str) -> bool:
 
 
 def _unknown_column(name: str, names: tuple[str, ...], where: str) -> UsageError:
-    """Return the error for a column that does not exist, with a hint at the delimiter if there is a single column."""
+    """Build the error for a column that does not exist; if there is a single column, hint at the delimiter."""
     error = missing_column(name, names, where)
     if len(names) > 1:
         return error
@@ -262,7 +264,7 @@ def _unknown_column(name: str, names: tuple[str, ...], where: str) -> UsageError
 
 
 def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
-    """Return the error for a column that does not exist, with a hint at the most similar name."""
+    """Build the error for a column that does not exist, with the most similar name, if any, as a hint."""
     folded = {known.casefold(): known for known in names}
     similar = difflib.get_close_matches(name.casefold(), folded, 1, 0.5)
     hint = f"did you mean '{folded[similar[0]]}'?" if similar else ""
@@ -272,7 +274,7 @@ def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
 def _used_columns(
     source: Source, declared: DeclaredRoles, names: tuple[str, ...], where: str
 ) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """Return the columns that --use names (None: all columns), and the parts of dates that it excludes.
+    """Return the columns given by --use, or None for all columns, and the parts of dates that it excludes.
 
     If a part such as `signup.month` is named, its column is used, and the other parts are excluded.
     """
@@ -290,9 +292,9 @@ def _used_columns(
 
 
 def _choose_class(declared: DeclaredRoles, names: tuple[str, ...], cuts: Cuts | None) -> str:
-    """Return the class: that of the cuts, the stated one, the column `class`, or the last usable column.
+    """Return the class column: the class of the cuts, the given class, the column `class`, or the last usable column.
 
-    Raises UsageError if the cuts are for another class than the stated one.
+    Raises UsageError if the cuts are for a class other than the given one.
     """
     if cuts is not None:
         if declared.class_name not in (None, cuts.class_name):
@@ -310,7 +312,10 @@ def _choose_class(declared: DeclaredRoles, names: tuple[str, ...], cuts: Cuts | 
 def _roles_by_cuts(
     cuts: Cuts, options: DeclaredRoles, weights: str | None, class_name: str, attributes: tuple[str, ...], where: str
 ) -> ColumnRoles:
-    """Return the roles under given cuts; raise an error if an option contradicts them or a column is missing."""
+    """Return the roles that follow from the cuts supplied.
+
+    Raises UsageError if an option contradicts the cuts, and BncliError if a column is missing.
+    """
     names = set(attributes)
     column_of = {a.name: column_of_attribute(a, names) for a in cuts.attributes}
     numeric = frozenset(column_of[a.name] for a in cuts.attributes if isinstance(a, NumericAttribute))
@@ -341,7 +346,7 @@ def _roles_by_cuts(
 
 
 def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
-    """Report nested columns, columns that given cuts do not name, and column names that look like data."""
+    """Report column names that look like data, nested columns, and columns that are not in the cuts supplied."""
     if look_like_data((*roles.attributes, roles.class_name)):
         watch(Note("the column names are numbers: is the header missing? Add --names a,b,c to give one", warning=True))
     for word in dict.fromkeys(roles.nested.values()):
@@ -371,7 +376,7 @@ def look_like_data(names: Sequence[str]) -> bool:
 
 
 def read_schema_file(source: Source) -> DeclaredRoles:
-    """Return the roles that the schema file states, or no roles without a file; raise BncliError if it is not valid."""
+    """Read the roles in the schema file, or return no roles if there is no file; raise BncliError if it is invalid."""
     path, data = source.schema_file, source.paths
     if not path and len(data) == 1 and data[0] != "-" and not os.path.isdir(data[0]):
         # NAME.schema.json beside a single data file
@@ -420,7 +425,10 @@ def is_codes_table(paths: Sequence[str]) -> bool:
 
 
 def read_coded(source: Source) -> Columns:
-    """Return the rows of a `.codes` file; raise UsageError for options that only apply when a table is encoded."""
+    """Read the rows of a `.codes` file; raise UsageError for options that apply only when a table is encoded.
+
+    UsageError is also raised if the source names another class than the file.
+    """
     default = Source(source.paths)
     for key in _OPTIONS_WITHOUT_EFFECT_ON_CODES:
         if getattr(source, key) != getattr(default, key):
@@ -440,9 +448,9 @@ def read_coded(source: Source) -> Columns:
 
 
 def put_positive_second(table: Columns, positive: str | None) -> Columns:
-    """Return the table with `positive` as the second of its two labels; None leaves the order.
+    """Return the table with `positive` as the second of its two labels, or unchanged if `positive` is None.
 
-    Raises UsageError if it is not a label, or if there are more than two labels.
+    Raises UsageError if it is not a label, or if there are not two labels.
     """
     if positive is None or table.label is None:
         return table
@@ -478,7 +486,7 @@ def usable_rows(
 
 
 def check_labels(class_name: str, labels: tuple[str, ...], n_rows: int, where: str) -> None:
-    """Raise BncliError for a class with a single label or with too many labels for its number of rows."""
+    """Raise BncliError for a class with a single label, or with too many labels for the number of rows."""
     if len(labels) == 1:
         what = f"the class '{class_name}' has only one value, '{labels[0]}'"
         raise BncliError(what, where=where, hint="choose another column with --class")
@@ -490,7 +498,7 @@ def check_labels(class_name: str, labels: tuple[str, ...], n_rows: int, where: s
 
 
 def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
-    """Return whether a class has fewer than two rows per label; two labels are never too many."""
+    """Return whether a class has fewer than two rows per label on average; two labels are never too many."""
     return n_labels > 2 and 2 * n_labels > n_rows
 
 
@@ -504,7 +512,7 @@ def warn_about_numeric_labels(class_name: str, labels: tuple[str, ...], n_rows: 
 
 
 def look_like_measurements(labels: tuple[str, ...], n_rows: int) -> bool:
-    """Return whether labels look like measurements: many numbers with few rows each, or with fractions."""
+    """Return whether labels look like measurements: many different numbers, with few rows each or not all integers."""
     if len(labels) <= _MAX_NUMERIC_LABELS:
         return False
     numbers, wrong = to_numbers(pa.array(labels, pa.string()), ())

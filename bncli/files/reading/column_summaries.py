@@ -1,20 +1,20 @@
 """The counts behind `bncli describe`: every column of a table in one pass, in bounded memory.
 
 Types are found by the rules of learning (`column_builder`, `column_meaning`). They are applied to the distinct values
-of every row block, and at the end to the kept values with their counts. The values of each column are counted against
-the class. Columns of text files are read as text, since their type may still change; numbers of columnar files are read
+of every row block, and at the end to the kept values with their counts. The values of each column are counted per
+class. Columns of text files are read as strings, since their type may still change; numbers of columnar files are read
 as numbers. Two columns are reported as equal if the sums of the hashes of (row, value) are equal: with 64 bits the
-probability of an error is 2^-64 per pair. A class with more than 256 labels is not used as a class: then only the
+probability of an error is about 2^-64 per pair. A class with more than 256 labels is not used as a class: then only the
 values themselves are counted.
 
-Counting in bounded memory. Up to a cap all distinct values have exact counts. Beyond it a value is kept only if its
+Counting in bounded memory. Up to a limit, all distinct values have exact counts. Beyond it, a value is kept only if its
 hash, which spreads evenly over 64 bits, begins with at least `level` zero bits; the level of a column rises by one
 whenever too many values remain. A value that is kept at the end has been kept since its first row, so its counts are
 exact, and it stands for 2^level values: sums over the kept values times 2^level are unbiased estimates. The values that
-were most frequent when the cap was reached, and tokens of missing values, are always kept and stand for themselves, so
+were most frequent when the limit was reached, and missing tokens, are always kept and stand for themselves, so
 that frequent and missing values stay exact.
 
-Cost: O(1) per row; memory O(cap x classes), and as much again for rows that wait to be merged.
+Cost: O(1) per row; memory O(limit x classes), and as much again for rows that wait to be merged.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from bncli.watch import Watch, silent
 Hashes = NDArray[np.uint64]
 MAX_LABELS = 256
 MAX_VALUES = 1 << 14
-"""The most distinct values of a column with exact counts, if there are at most 128 columns and few labels."""
+"""The maximum number of distinct values with exact counts per column, for at most 128 columns and few labels."""
 _MAX_CELLS, _MAX_TEXT = 1 << 24, 1 << 27
-"""The most counts (values x classes), and the most bytes of text, of all columns together."""
+"""The maximum number of counts (values x classes), and of bytes of strings, for all columns together."""
 _MIN_CELLS, _MIN_TEXT = 1 << 11, 1 << 12
-"""The same for each column, however many there are."""
+"""The same limits per column are at least this, however many columns there are."""
 _MIN_WAITING = 1024
 _MAX_SHOWN = 10**6
 _MAX_WITNESSES = 256
@@ -64,11 +64,12 @@ _N_SAMPLED = 64
 
 @dataclass(frozen=True)
 class TableSummary:
-    """The columns in file order, with the class among them.
+    """The summary of a table; `columns` has the columns read in file order, including the class, keyed by name.
 
-    labels: the label that each counted text of the class stands for; None without a class or with too many labels.
-    names: all columns of the table, including structs, lists and maps, which are not read; `nested` has their types.
-    ignored: columns that are read but are neither attributes nor class nor weights.
+    - labels: the label that each counted string of the class stands for; None without a class or with too many labels
+    - names: all columns of the table, including structs, lists and maps, which are not read; `nested` has the words for
+      their types
+    - ignored: columns that are read but are not attributes, class or weights
     """
 
     n_rows: int
@@ -85,10 +86,13 @@ class TableSummary:
 class ColumnSummary:
     """A column as learning would read it, with each kept value once.
 
-    counted: the values as stored, and their counts by class. column: these values as parsed (a date as seconds).
-    low, high: range of all numbers or seconds, NaN if there are none. decision: how it is used as an attribute.
-    example: a value that is not missing, or "". digest: equal for columns that are equal in every row.
-    is_plain: whether it is the class and all its texts are plain numbers.
+    - counted: the values as strings, and their counts per class
+    - column: the same values as parsed (dates as seconds)
+    - low, high: the range of all numbers or seconds, NaN if there are none
+    - decision: how the column is used as an attribute
+    - example: a value that is not missing, or ""
+    - digest: a hash that is equal for columns that are equal in every row
+    - is_plain: whether the column is the class, and its values are plain numbers, more than two
     """
 
     counted: ValueCounts
@@ -102,7 +106,7 @@ class ColumnSummary:
 
     @property
     def is_date(self) -> bool:
-        """Whether all values are dates or times of the day."""
+        """Whether the values are read as dates or times of the day."""
         return isinstance(self.decision.form, DateForm)
 
     @property
@@ -117,7 +121,7 @@ class ColumnSummary:
 
 
 def summarise_table(source: Source, *, threads: int = 1, watch: Watch = silent) -> TableSummary:
-    """Return the summary of a table, from one pass; the table needs no attribute and no class."""
+    """Summarize a table in one pass; a table with a single column needs no class."""
     with Table(source, keep=False) as table:
         roles = assign_roles(source, table.names, table.name, nested=table.nested, need_attributes=False)
         # A single column is described without a class, unless the user names it as the class.
@@ -193,7 +197,7 @@ class DistinctValues:
 def _parse_distinct(
     raw: RawBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens
 ) -> tuple[RowBlock, list[DistinctValues]]:
-    """Return the rows of a raw block without their values, and the distinct values of each requested column."""
+    """Parse a raw block; return its rows without their values, and the distinct values of each requested column."""
     block = parse(raw, requests, tokens)
     columns = []
     for values in block.values:
@@ -214,7 +218,7 @@ def _parse_distinct(
 
 
 def hashes_of(values: pa.Array) -> Hashes:
-    """Return a 64-bit hash of each value: `mix_bits` of a number's bits, or of a polynomial in the bytes of a text."""
+    """Return a 64-bit hash of each value: `mix_bits` of a float's bits, or of a polynomial in the bytes of a string."""
     if values.type != pa.string():
         return mix_bits(values.to_numpy().view(np.uint64))
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
@@ -235,7 +239,10 @@ def hashes_of(values: pa.Array) -> Hashes:
 
 @dataclass(frozen=True)
 class BlockRows:
-    """The rows of a block: for each row the number of its label, its weight (None: 1), and the hash of its position."""
+    """The rows of a block: the index of each row's label, its weight (all 1 if None), and the hash of its position.
+
+    All arrays are (rows,). n_labels: the number of labels so far.
+    """
 
     labels: NDArray[np.int64]
     n_labels: int
@@ -260,9 +267,9 @@ class _ColumnReader:
         self._low, self._high = np.inf, -np.inf
         """The extremes of the numbers that are not kept."""
         self._form: Form | None = None
-        """The form of the texts that are not kept, if they have one."""
+        """The form of the strings that are not kept, if they have one."""
         self._witnesses: pa.Array = EMPTY
-        """A few texts that are not kept and do not have that form, for the rules of learning to see."""
+        """A few strings that are not kept and do not have this form, to which the rules of learning are applied too."""
         self._example: str | None = None
         self._digest = 0
 
@@ -289,7 +296,7 @@ class _ColumnReader:
         self._record_dropped()
 
     def _record_dropped(self) -> None:
-        """Record extremes, and texts in another form, among the values that were not kept."""
+        """Record the extremes of the values that were not kept, and strings in another form among them."""
         for values in self.counts.dropped:
             if not self._is_text:
                 self._record_extremes(np.asarray(values.to_numpy()))
@@ -351,7 +358,7 @@ class _ColumnReader:
         )
 
     def _decide(self, counted: ValueCounts, n_rows: int, *, is_class: bool) -> tuple[ColumnDecision, Column]:
-        """Return how learning uses the column, and the column as it is read, with one row per kept value."""
+        """Return how learning uses the column, and the column as it would be read, with one row per kept value."""
         n = len(counted.values)
         # The rules of learning see each value as often as it occurs, scaled down to a table of at most a million rows.
         scaled = np.maximum(counted.rows / max(counted.rows.sum() / _MAX_SHOWN, 1.0), 1.0)
@@ -376,13 +383,13 @@ class _ColumnReader:
         return decision, self._builder.categorical().take(first)
 
     def _replace_rows(self, values: pa.Array, codes: NDArray[np.int64]) -> None:
-        """Replace the rows of the builder by values[codes], as text if the rows do not allow numbers."""
+        """Replace the rows of the builder by values[codes], as strings if the column turns out to be text."""
         self._builder.blocks = [CodedTexts(codes, values) if self._is_text else values.to_numpy()[codes]]
         for i in self._builder.settle():
             self._builder.blocks[i] = CodedTexts(codes, self._values_as_text(values))
 
     def _values_as_text(self, values: pa.Array) -> pa.Array:
-        """Return the values as text: numbers and dates of a columnar file as Arrow writes them."""
+        """Return the values as strings: numbers and dates of a columnar file as Arrow formats them, "" if missing."""
         if self._is_text:
             return values
         present = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
@@ -408,7 +415,7 @@ def _without_words(form: Form | None) -> Form | None:
 
 @dataclass(frozen=True)
 class ColumnBudget:
-    """Limits on what is kept of a column: counts (values x classes), distinct values, bytes of text."""
+    """Limits on what is kept of a column: counts (values x classes), distinct values, and bytes of strings."""
 
     cells: int
     values: int
@@ -417,10 +424,11 @@ class ColumnBudget:
 
 @dataclass(frozen=True)
 class ValueCounts:
-    """Distinct values in the order of their first rows, with their counts.
+    """Distinct values in order of first occurrence, with their counts.
 
-    rows (n,): number of rows with each value. by_class (n, K): their weight in each class. scale (n,): the number of
-    distinct values that each stands for; 1 if it was not sampled, else a power of two.
+    - rows: the number of rows of positive weight with each value, (n,)
+    - by_class: their weight in each class, (n, K)
+    - scale: the number of distinct values that each stands for, (n,): 1, or a power of two if values were sampled
     """
 
     values: pa.Array
@@ -436,7 +444,8 @@ class ValueCounts:
 class ColumnCounts:
     """A counter of the distinct values of a column within a budget; the module docstring describes the method.
 
-    kind: string or float64. always: texts that are always kept (for numbers: NaN).
+    kind: the Arrow type of the values, string or float64. always: strings that are always kept; for numbers, NaN is
+    always kept instead.
     """
 
     def __init__(self, kind: pa.DataType, budget: ColumnBudget, always: Sequence[str]) -> None:
@@ -446,15 +455,15 @@ class ColumnCounts:
         self._always = pa.array(always if kind == pa.string() else [np.nan], kind)
         self._values = pa.array([], kind)
         self._table = np.zeros((0, 1))
-        """The rows of each value, then their weight in each class."""
+        """The number of rows with each value, followed by their weight in each class, (n, 1 + K)."""
         self._is_fixed = np.zeros(0, np.bool_)
-        """Values that are kept whatever their hash."""
+        """Whether each value is kept regardless of its hash."""
         self._level = 0
         self._waiting: list[tuple[pa.Array, Array]] = []
         self._n_waiting = self._waiting_text = 0
 
     def add(self, values: pa.Array, hashes: Hashes, table: Array) -> None:
-        """Count distinct values; table[i] is the number of rows with value i, then their weight in each class."""
+        """Add counts of distinct values: table[i] is the number of rows with value i, then their weight per class."""
         if self._level:
             fixed = self._values.filter(pa.array(self._is_fixed))
             keep: Mask = pc.is_in(values, value_set=fixed).to_numpy(zero_copy_only=False)
@@ -474,7 +483,7 @@ class ColumnCounts:
         return ValueCounts(self._values, self._table[:, 0], self._table[:, 1:], scale)
 
     def forget_classes(self) -> None:
-        """Replace all classes by a single one, for these and all later counts."""
+        """Merge the counts of all classes; later counts must have a single class."""
         self._merge_waiting()
         self._table = np.column_stack([self._table[:, 0], self._table[:, 1:].sum(axis=1)])
 

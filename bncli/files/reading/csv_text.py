@@ -6,9 +6,9 @@ else a quote is an ordinary character. A row ends at a line feed, a carriage ret
 not a row. Quoted sections are found without a loop if quotes alternate between starts of fields and ends of sections,
 as in nearly every file; otherwise a regular expression walks from section to section. Both give the same result.
 
-Blocks. A file is cut into blocks of whole rows, which can be parsed independently, on any thread. A quote that is never
-closed would swallow the rest of the file. Therefore a row that is still open at the end of the file, or after 64 MB, is
-malformed: the line on which it begins is dropped, and reading continues with the next line.
+Blocks. A file is divided into blocks of whole rows, which can be parsed independently, in any thread. A quote that is
+never closed would swallow the rest of the file. Therefore a row with a quote that is still open at the end of the file,
+or after 64 MB, is malformed: the line on which it begins is dropped, and reading continues with the next line.
 
 Parsing. Normally one call of Arrow's CSV parser converts a block. If that fails, or if the block contains NUL bytes or
 is not UTF-8, its rows are examined one by one: malformed rows are removed, and a column that does not consist of
@@ -54,9 +54,9 @@ FIRST_BLOCK_SIZE = 1 << 18
 ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
 """Blocks of a wide table are larger, so that they hold about this many rows, up to this many bytes."""
 MAX_ROW = 1 << 26
-"""The most bytes of a row; without a bound a file that is not a table would be read into memory as one row."""
+"""The maximum size of a row in bytes; without a limit, a file that is not a table would be read as a single row."""
 MAX_UNCLOSED = 8
-"""The most unclosed quotes in a file; each of them costs a search through 64 MB, or through the rest of the file."""
+"""The maximum number of unclosed quotes in a file; each costs a search through 64 MB, or the rest of the file."""
 LATIN = "set the encoding, as in --encoding latin-1"
 """The hint for text that is not UTF-8."""
 WRONG_DELIMITER = "if the delimiter is wrong, set it with --delimiter"
@@ -84,7 +84,7 @@ class TextLayout:
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Whole rows of a text file; `line` is the number of their first line in the file, counted from 1."""
+    """Whole rows of a text file; `line` is the line number of the first row in the file, counted from 1."""
 
     layout: TextLayout
     data: bytes
@@ -118,7 +118,10 @@ class TextFile:
 
 
 def parse_delimiter(text: str | None, file_format: str | None) -> bytes | None:
-    """Return the delimiter for the options --delimiter and --format, or None if it is to be found in the header."""
+    """Return the delimiter given by the options --delimiter and --format, or None if it is to be detected.
+
+    Raises UsageError if --delimiter is not a single character that can separate fields.
+    """
     if text is None:
         return b"\t" if file_format == "tsv" else None
     delimiter = _NAMED_DELIMITERS.get(text, text.encode())
@@ -130,12 +133,12 @@ def parse_delimiter(text: str | None, file_format: str | None) -> bytes | None:
 def read_header(
     stream: Stream, delimiter: bytes | None, names: tuple[str, ...] | None = None
 ) -> tuple[TextLayout, bytes, int]:
-    """Read the first row that is not empty; if `names` are given, the file has no header and that row is data.
+    """Read the header, which is the first row that is not empty; if `names` are given, that row is data instead.
 
-    A row `sep=;` before it, which Excel reads, names the delimiter and is left out.
+    A row such as `sep=;` before it, which Excel reads, sets the delimiter and is left out.
 
     Returns the layout, the bytes that were read beyond the header, and the number of the line on which they begin.
-    Raises BncliError for a header that is not valid, and UsageError for `names` that do not fit the fields.
+    Raises BncliError for an invalid header, and UsageError if the number of `names` is not the number of fields.
     """
     path = stream.owner.name
     data = stream.read_ready(_READ_SIZE).removeprefix(_BYTE_ORDER_MARK)
@@ -174,9 +177,9 @@ def read_header(
 
 
 def _await_first_row(stream: Stream, delimiter: bytes | None, text: bytes, line: int) -> tuple[int, int, bytes, bytes]:
-    """Return the result of `_first_row`, and `text` with the bytes that were read in search of the end of the row.
+    """Return the result of `_first_row`, followed by `text` and the bytes read to find the end of the row.
 
-    Raises BncliError if the text is empty, or if the row, on line `line`, does not end.
+    Raises BncliError if the text is empty, or if the row, which begins on line `line`, does not end.
     """
     path = stream.owner.name
     # The bytes at hand are searched before more are awaited: a header that arrives slowly may be complete already.
@@ -199,8 +202,8 @@ def _await_first_row(stream: Stream, delimiter: bytes | None, text: bytes, line:
 def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, int, bytes]:
     """Return the end of the first row (0 if it lies beyond the text), its number of fields, and the delimiter.
 
-    If no delimiter is given, the one of comma, tab, semicolon and bar with the most fields is chosen, the first on a
-    tie.
+    If no delimiter is given, the one that yields the most fields is chosen from comma, tab, semicolon and bar (ties:
+    the first).
     """
     candidates = [delimiter] if delimiter else [bytes([d]) for d in _DELIMITERS]
     return max((_first_row_by(text, d, at_end) for d in candidates), key=itemgetter(1))
@@ -226,7 +229,7 @@ def _first_row_by(text: bytes, delimiter: bytes, at_end: bool) -> tuple[int, int
 
 
 def check_distinct(names: tuple[str, ...], where: str, *, is_text: bool = True) -> None:
-    """Raise BncliError if two columns have the same name or none, since columns are matched by name.
+    """Raise BncliError if two columns have the same name, or if more than one has no name.
 
     is_text: whether the names are the first row of a text file, so that the header may be missing.
     """
@@ -255,8 +258,8 @@ def cut_blocks(
 ) -> Iterator[TextBlock]:
     """Yield the blocks of a file after its header, in order.
 
-    pending, line: bytes that were read beyond the header, and the number of their first line. size: bytes of a block;
-    None = BLOCK_SIZE, or more if the table is wide.
+    pending, line: the bytes that were read beyond the header, and the number of the line on which they begin. size: the
+    size of a block in bytes; None means BLOCK_SIZE, or more if the table is wide.
     """
     n_wanted = min(size or BLOCK_SIZE, FIRST_BLOCK_SIZE)
     if size is None:
@@ -299,7 +302,10 @@ def cut_blocks(
 def _split_rows(
     layout: TextLayout, pending: bytes, more: bytes, line: int, at_end: bool
 ) -> tuple[bytes, bytes, tuple[BadRow, ...]]:
-    """Return the whole rows, the bytes after them, and the row with an unclosed quote between them, if there is one."""
+    """Split pending + more; return the whole rows, the bytes to read next, and a row with an unclosed quote, if any.
+
+    That row lies between the two, and is the only element of the third result, which is otherwise empty.
+    """
     line_feed = more.rfind(b"\n")
     # Without a quote every line feed ends a row; this decides most blocks.
     if line_feed >= 0 and b'"' not in more and b'"' not in pending and not at_end:
@@ -322,7 +328,7 @@ def _split_rows(
 
 @dataclass(frozen=True)
 class Sections:
-    """The quoted sections [starts, ends), ascending; `unclosed` if the last one runs into the end of the bytes."""
+    """The quoted sections [starts, ends), ascending; `unclosed` is whether the last one has no closing quote."""
 
     starts: Index
     ends: Index
@@ -359,7 +365,7 @@ def _quoted_sections_by_regex(data: bytes, delimiter: bytes) -> Sections:
 
 
 def last_boundary(data: bytes, sections: Sections) -> int:
-    """Return the end of the last row that is certainly whole, 0 if there is none; more bytes may follow the data."""
+    """Return the end of the last row that is certainly whole, or 0; more bytes may follow the data."""
     end = len(data)
     while True:
         line_end = data.rfind(b"\n", 0, end)
@@ -375,7 +381,7 @@ def last_boundary(data: bytes, sections: Sections) -> int:
 
 
 def count_lines(data: bytes) -> int:
-    """Return the number of line ends."""
+    """Return the number of line ends: line feeds, carriage returns, and both together as one."""
     n_lines = 0
     for start in range(0, len(data), _SLICE):
         part = np.frombuffer(data, np.uint8, min(_SLICE, len(data) - start), start)
@@ -385,7 +391,10 @@ def count_lines(data: bytes) -> int:
 
 @dataclass(frozen=True)
 class Records:
-    """The rows of `data`: their starts and ends (with the line end), numbers of fields, and lines before each row."""
+    """The rows of `data`: where they start and end (including the line end), and their numbers of fields.
+
+    `lines` is the number of lines before each row. All arrays are (rows,).
+    """
 
     data: bytes
     starts: Index
@@ -398,7 +407,7 @@ class Records:
 
 
 def scan(data: bytes, delimiter: bytes) -> Records:
-    """Split CSV bytes that begin at the start of a row into records, without the empty lines."""
+    """Split CSV bytes that begin at the start of a row into records, leaving out empty lines."""
     if not data:
         return Records(data, *(np.empty(0, np.intp) for _ in range(4)))
     text = np.frombuffer(data, np.uint8)
@@ -437,9 +446,10 @@ def _line_ends(text: NDArray[np.uint8]) -> Index:
 def read_arrays(
     data: bytes, n_columns: int, delimiter: bytes, kinds: Mapping[int, ValueKind], missing: Sequence[str]
 ) -> dict[int, pa.Array]:
-    """Return the columns at the positions in `kinds`, parsed by Arrow; `missing` become nulls in columns of numbers.
+    """Parse the columns at the positions in `kinds` with Arrow; `missing` tokens become nulls in columns of numbers.
 
-    The data must be UTF-8. Raises pa.ArrowInvalid if a row has a wrong number of fields or a text is not a number.
+    The data must be UTF-8. Returns the columns keyed by position. Raises pa.ArrowInvalid if a row has a wrong number of
+    fields, or if a value in a column of numbers is not a number.
     """
     names = [str(i) for i in range(n_columns)]
     table = pyarrow.csv.read_csv(
@@ -466,7 +476,7 @@ def read_arrays(
 class _Rows:
     """The well-formed rows of a block, and the malformed ones.
 
-    records: where the well-formed rows are in the bytes of the block, if they have been examined one by one.
+    records: the positions of the well-formed rows in the bytes of the block, or None if all bytes are such rows.
     """
 
     layout: TextLayout
@@ -482,7 +492,7 @@ class _Rows:
         return f"{self.layout.path} line {self.line + int(self.scan().lines[row])}"
 
     def drop(self, records: Records, faults: Mapping[int, str]) -> _Rows:
-        """Return these rows without the records in `faults`, by row number, which become bad rows with their faults."""
+        """Return these rows without the malformed ones, which are added to `bad`; `faults` is keyed by row index."""
         keep = np.ones(len(records.starts), np.bool_)
         keep[list(faults)] = False
         bad = list(self.bad)
@@ -538,7 +548,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _drop_malformed(rows: _Rows) -> _Rows:
-    """Return the rows without those that have NUL bytes, text that is not UTF-8, or a wrong number of fields."""
+    """Remove the rows that have NUL bytes, bytes that are not UTF-8, or a wrong number of fields."""
     layout, data = rows.layout, rows.data
     records = scan(data, layout.delimiter)
     faults: dict[int, str] = {}
@@ -565,7 +575,10 @@ def _drop_malformed(rows: _Rows) -> _Rows:
 
 
 def _parse_columns(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
-    """Return the columns by position, as text if a number is not finite; raise pa.ArrowInvalid if parsing fails."""
+    """Parse the columns in `kinds`; return them keyed by position, as strings if a number is not finite.
+
+    Raises pa.ArrowInvalid if parsing fails.
+    """
     # Arrow refuses bytes without any row ("Empty CSV file"); here they are a block without rows.
     if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):
         return {i: pa.array([], pa.string()) for i in kinds}
@@ -594,10 +607,10 @@ def columns_with_leading_zeros(
 
     A parser of numbers does not distinguish 01234 from 1234, so the bytes are searched for a zero at the start of a
     field that is followed by digits up to its end. Its column follows from the number of delimiters before it, unless
-    there are quotes, blanks or malformed rows; then the watched columns are parsed as text. Cost: a few percent of
+    there are quotes, blanks or malformed rows; then the watched columns are parsed as strings. Cost: a few percent of
     parsing, and nothing if no column is watched.
 
-    n_rows: the well-formed rows of the block.
+    n_rows: the number of well-formed rows in the block.
     """
     if not watched:
         return frozenset()

@@ -1,11 +1,11 @@
-"""Rows encoded by given cuts, read in one pass: batches to count, and the second pass over a large table.
+"""Rows encoded by cuts that are known, read in one pass: batches to count, and the second pass over a large table.
 
-`CodedBatches` and `CodesFileBatches` yield the rows of a table, or of a `.codes` file, in batches of bounded size. They
-number the labels in the order in which they occur, since the labels of later batches are not known.
+`CodedBatches` and `CodesFileBatches` yield the rows of a table, or of a `.codes` file, in batches of bounded size.
+`CodedBatches` numbers the labels in the order in which they occur, since the labels of later batches are not known.
 
 A table larger than memory is read in two passes. The first one (`training_rows`) reads all rows, finds types, levels
 and missing values, and keeps a sample of the rows, from which cuts are learned. The second pass (`SampledTable`) reads
-the table again and keeps one code per value. Files that have changed in between are an error.
+the table again and keeps one code per value. It is an error if a file has changed in between.
 
 Rows of weight 0 are dropped.
 """
@@ -60,8 +60,10 @@ _WHOLE_WEIGHTS = "multiply all weights by the same power of ten"
 class CodedBatch(NamedTuple):
     """Rows of one file.
 
-    codes: of each attribute (rows,), the last code for a missing value. labels (rows,): numbers of the labels in the
-    order of their first row. weights: (rows,) or None.
+    - codes: the codes of each attribute, (rows,); the code of a missing value is the number of values
+    - labels: the index of each row's label in the labels of the batches, (rows,)
+    - weights: (rows,) or None
+    - path: the path of the file
     """
 
     codes: tuple[Codes, ...]
@@ -71,10 +73,10 @@ class CodedBatch(NamedTuple):
 
 
 class CodedBatches:
-    """An open table whose columns fit the cuts, iterated once; `labels` are those that have occurred so far.
+    """An open table whose rows are encoded by cuts, iterated once; `labels` has the labels that have occurred so far.
 
-    Raises BncliError for a value that is not among the levels, a weight that is not a whole number and, at the end,
-    for rows without a class (unless the source drops them).
+    Raises BncliError for a value that is not among the levels, for a weight that is not an integer and, at the end, for
+    rows without a class (unless the source drops them).
     """
 
     def __init__(self, source: Source, cuts: Cuts, *, run: Run = Run()) -> None:
@@ -138,7 +140,7 @@ class CodedBatches:
     def _encode(
         self, raw: RawBlock, requests: Sequence[ColumnRequest]
     ) -> tuple[str, RowBlock, dict[str, Column], tuple[Codes, ...]]:
-        """Return the path and the rows of a raw block, and their attributes as columns and as codes."""
+        """Parse and encode a raw block; return its path, its rows, and their attributes as columns and as codes."""
         block, parts = parse_encoded(raw, self._encoders, requests, self._tokens)
         columns = {name: column for part in parts for name, column in part.items()}
         codes = tuple(encode_column(columns[a.name], a).codes for a in self._attributes)
@@ -193,7 +195,10 @@ class CodedBatches:
 
 
 class CodesFileBatches:
-    """The rows of a `.codes` file in batches, with the interface of `CodedBatches`."""
+    """The rows of a `.codes` file in batches, with the interface of `CodedBatches`.
+
+    All labels are known from the start. Raises BncliError for weights that are not integers.
+    """
 
     def __init__(self, source: Source) -> None:
         self._path, self._rows = source.paths[0], read_coded(source)
@@ -220,9 +225,9 @@ class CodesFileBatches:
 
 
 def read_table(source: Source, *, cuts: Cuts | None, seed: int, run: Run) -> Columns | SampledTable:
-    """Return all rows of a table that fits the budget or can be read only once, else a SampledTable.
+    """Read all rows of a table if it fits the budget or can be read only once; otherwise return a SampledTable.
 
-    cuts: the cuts and levels of the attributes, or None if they are to be learned. seed: seed of the sample.
+    cuts: the cuts and levels of the attributes, or None if they are to be learned. seed: the seed of the sample.
     """
     inputs = find_inputs(source.paths, keep=False)
     if not all(file.is_regular for file in inputs):
@@ -239,10 +244,11 @@ def read_table(source: Source, *, cuts: Cuts | None, seed: int, run: Run) -> Col
 
 @dataclass(frozen=True)
 class SampledTable:
-    """A table that does not fit in memory, after its first pass.
+    """A table that exceeds the budget, after its first pass.
 
-    rows: the sample. n_rows: number of rows of the whole table, including those that are dropped. files: path, size and
-    modification time of each file.
+    - rows: the sample
+    - n_rows: the number of rows of the whole table, including rows that are dropped
+    - files: the path, the size in bytes, and the modification time in nanoseconds of each file
     """
 
     source: Source
@@ -257,7 +263,10 @@ class SampledTable:
         return self.rows.label.levels
 
     def count(self, cuts: Cuts) -> int:
-        """Return the number of usable rows: with a class, a positive weight and, if required, all values."""
+        """Return the number of rows that have a class, a positive weight and, if the source requires it, all values.
+
+        The table is read again unless all of its rows are usable.
+        """
         drops_incomplete = self.source.drop_incomplete
         if self.rows.weights is None and not self.source.drop_unlabelled and not drops_incomplete:
             return self.n_rows
@@ -288,7 +297,7 @@ class SampledTable:
         return Columns(start, attributes, cuts.class_name, label, weights, origin)
 
     def row_blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
-        """Read the table again, and yield its usable rows in blocks with the bounds of a `Dataset`."""
+        """Read the table again, and yield its usable rows in the row blocks that a `Dataset` of them would have."""
         waiting: list[CodedRows] = []
         blocks = self.blocks(cuts)
         for start, stop in block_bounds(self.count(cuts)):
@@ -356,7 +365,7 @@ _EncodedBlock = tuple[int, int, CodedRows]
 
 
 def _encoded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run) -> Iterable[_EncodedBlock]:
-    """Yield the blocks of all files, read here or (with `Run.each_file`) on a cluster."""
+    """Yield the encoded blocks of all files, which are read here or (with `Run.each_file`) on a cluster."""
     with Table(source, keep=False, memory=run.memory) as table:
         roles = assign_roles(source, table.names, table.name, cuts, table.nested)
     if run.each_file is None:
@@ -371,7 +380,7 @@ def _encoded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Ru
 def encode_files(
     source: Source, begin: int, run: Run, cuts: Cuts, labels: tuple[str, ...], roles: ColumnRoles
 ) -> Iterator[_EncodedBlock]:
-    """Yield the blocks of the files of a table from index `begin` on."""
+    """Yield the encoded blocks of a table's files from index `begin` on."""
     tokens = MissingTokens.of(source.missing_tokens)
     as_text = roles.class_name in roles.categorical
     with Table(source, keep=False, memory=run.memory) as table:
@@ -402,7 +411,7 @@ def _encode_block(
     roles: ColumnRoles,
     drop_incomplete: bool,
 ) -> tuple[RowBlock, int, CodedRows]:
-    """Return the rows of a raw block, the number of rows without a class, and the codes of the usable rows."""
+    """Parse a raw block; return its rows, the number of rows without a class, and the codes of the usable rows."""
     block, parts = parse_encoded(raw, encoders, [encoder.request for encoder in encoders], tokens)
     columns = {name: column for part in parts for name, column in part.items()}
     label = columns.pop(roles.class_name)

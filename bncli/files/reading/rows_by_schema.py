@@ -1,8 +1,8 @@
 """Read rows by the schema of a model: in batches to score, or as a whole to test the model.
 
-Types and levels are those of the schema and are never guessed. Text in a column of numbers makes its row malformed; a
-value not seen in training gets the code UNSEEN. Only the columns that the model uses must be in the table, and not even
-these if the source allows missing columns.
+Types and levels come from the schema and are never guessed. A string that is not a number makes its row malformed if it
+is in a numeric column; a value not seen in training gets the code UNSEEN. Only the columns that the model uses must be
+in the table, and not even these if the source allows missing columns.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _N_NAMED = 3
 
 @dataclass(frozen=True)
 class LevelLookup:
-    """The codes of texts under given levels: codes[i] is the code of texts[i]; others are looked up without blanks."""
+    """The codes of strings for given levels: codes[i] is the code of texts[i]; other strings are stripped of blanks."""
 
     levels: tuple[str, ...]
     missing: tuple[str, ...]
@@ -69,7 +69,7 @@ class LevelLookup:
         return LevelLookup(levels, tokens.text, texts, narrow_codes(np.array(codes), len(levels)))
 
     def encode(self, values: pa.Array) -> SignedCodes:
-        """Return the code of every value: the code of its level, MISSING or UNSEEN."""
+        """Return the code of each string, (N,): the code of its level, MISSING or UNSEEN."""
         if pa.types.is_dictionary(values.type):
             codes: SignedCodes = self.encode(values.dictionary)[values.indices.to_numpy()]
             return codes
@@ -89,7 +89,8 @@ class LevelLookup:
 class ColumnEncoder:
     """A column to read, and the attributes that it becomes: one, or several parts of the same dates.
 
-    lookup: None for numbers. forms: one per name; None for plain numbers and for text.
+    - lookup: the codes of the levels, or None for numbers
+    - names, forms: the name and the form of each attribute; the form is None for plain numbers and for text
     """
 
     request: ColumnRequest
@@ -99,7 +100,7 @@ class ColumnEncoder:
 
     @staticmethod
     def all_of(attributes: Iterable[Attribute], names: Collection[str], tokens: MissingTokens) -> list[ColumnEncoder]:
-        """Return the encoders of the attributes for a table with columns of these names; each column is read once."""
+        """Return the encoders of the attributes for a table with the columns `names`; each date column is read once."""
         encoders: list[ColumnEncoder] = []
         parts_of: dict[str, list[NumericAttribute]] = {}
         for attribute in attributes:
@@ -122,8 +123,8 @@ class ColumnEncoder:
     def of_label(name: str, labels: tuple[str, ...], tokens: MissingTokens, *, as_text: bool = False) -> ColumnEncoder:
         """Return the encoder of the class in the column `name`.
 
-        If all labels are numbers, the missing tokens of numbers apply, as in the table that was learned from, unless
-        the class was declared categorical (`as_text`).
+        If all labels are numbers, the missing tokens for numbers apply, as in the training table, unless the class was
+        declared categorical (`as_text`).
         """
         if not as_text and to_numbers(pa.array(labels, pa.string()), ())[1] is None:
             tokens = MissingTokens(tokens.number, tokens.number)
@@ -134,7 +135,7 @@ class ColumnEncoder:
         return ColumnEncoder(ColumnRequest(name, ValueKind.NUMBER, strict=True, weight=True), None, (name,))
 
     def columns(self, values: Values) -> dict[str, Column]:
-        """Return the attributes by name, given the column's values: float64 with NaN for missing, or level codes."""
+        """Return the attributes, keyed by name, that the values of the column become."""
         if self.lookup is None:
             return {name: column_in_form(values, form) for name, form in zip(self.names, self.forms, strict=True)}
         return {self.names[0]: CategoricalColumn(self.lookup.encode(values), self.lookup.levels)}
@@ -143,9 +144,9 @@ class ColumnEncoder:
 def parse_encoded(
     raw: RawBlock, encoders: Sequence[ColumnEncoder], requests: Sequence[ColumnRequest], tokens: MissingTokens
 ) -> tuple[RowBlock, list[dict[str, Column]]]:
-    """Parse a raw block; return the requested columns, and for each encoder its encoded columns by name.
+    """Parse a raw block; return the requested columns, and for each encoder its encoded columns, keyed by name.
 
-    The first requests must be those of the encoders, in the same order.
+    `requests` must begin with the requests of the encoders, in the same order.
     """
     block = parse(raw, requests, tokens, len(encoders))
     return block, [encoder.columns(values) for encoder, values in zip(encoders, block.values, strict=False)]
@@ -153,9 +154,9 @@ def parse_encoded(
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive rows: the coded attributes, and the kept columns as the text of the file.
+    """Consecutive rows: the attributes read, and the kept columns as strings, as they are in the file.
 
-    locate: returns the location of row t, as `FILE line L`.
+    locate: a function that returns the location of row t, such as `FILE line L`.
     """
 
     columns: Columns
@@ -172,11 +173,12 @@ class Batch:
 class Batches:
     """An open table to score, iterated once in batches of bounded size, in the order of the rows.
 
-    needed: attributes to read, and the class if its values are to be read when the table has them.
-    keep: columns to copy to the output as text; `copied_names` are their names. texts: columns to keep as text too if
-    they are read. `kept_names` are the names of both, in the order of `Batch.kept`. `absent`: columns of needed
-    attributes that the table lacks; they are an error unless the source allows it. `bad_rows` receives the malformed
-    rows.
+    - needed: the attributes to read, and the class if it is to be read when the table has it
+    - keep, copied_names: the columns to copy to the output as strings
+    - texts: attributes whose strings are kept too, if they are read
+    - kept_names: the names of all columns kept as strings, in the order of `Batch.kept`
+    - absent: columns of needed attributes that the table lacks; ModelError is raised unless the source allows them
+    - bad_rows: receives the malformed rows
     """
 
     def __init__(
@@ -224,7 +226,7 @@ class Batches:
                     yield batch
 
     def with_bad_rows(self, begin: int = 0) -> Iterator[tuple[Batch, tuple[BadRow, ...]]]:
-        """Yield every batch of the files from index `begin` on, and its malformed rows, which the caller handles."""
+        """Yield each batch of the files from index `begin` on, with its malformed rows, which the caller handles."""
         with self._table:
             yield from run_in_order(self._tasks(begin), self._run.threads)
 
@@ -253,7 +255,7 @@ class Batches:
 
 
 def _absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool) -> tuple[str, ...]:
-    """Return the columns of the attributes that the table lacks; raise ModelError if there are any, unless allowed."""
+    """Return the columns of the attributes that the table lacks; unless `allow`, raise ModelError if there are any."""
     names = set(table.names)
     columns = dict.fromkeys(column_of_attribute(attribute, names) for attribute in attributes)
     absent = tuple(name for name in columns if name not in names)
@@ -277,12 +279,13 @@ def read_labelled(
     watch: Watch = silent,
     memory: int | None = None,
 ) -> Columns:
-    """Return a test set: the needed attributes (None: all), the class, and the weights if the source names them.
+    """Read a test set: the needed attributes, the class, and the weights if the source names a column of weights.
 
-    The class is in the column of the model's class name unless the source names another column. Rows of weight 0 are
-    dropped. Rows without a class are an error, unless the source drops them or `keep_unlabelled` returns them with the
-    label MISSING. Missing columns are an error, unless the source allows them. Columns that the source carries are
-    returned as they are in the table, and the columns of groups and of time as `split_by`.
+    needed: names of attributes, or None for all. The class is in the column of the model's class name unless the source
+    names another column. Rows of weight 0 are dropped. Rows without a class are an error, unless the source drops them
+    or `keep_unlabelled` keeps them with the label MISSING. Missing columns are an error, unless the source allows them.
+    Columns in `source.carried` are returned too, with their own types, and the columns of groups and of time as
+    `split_by`.
     """
     if path := next(filter(is_codes, source.paths), None):
         what = "this file contains codes, but a model is tested on the values of a table"
@@ -369,7 +372,7 @@ def read_labelled(
 
 
 def _carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
-    """Return the texts of all row blocks as a column: of numbers if it has more than two of them and nothing else."""
+    """Return the strings of all row blocks as a column, numeric if there are more than two numbers and nothing else."""
     encoded = pa.chunked_array(blocks, pa.string()).combine_chunks().dictionary_encode()
     texts, rows = encoded.dictionary, encoded.indices.to_numpy()
     numbers, wrong = to_numbers(texts, tokens.number)

@@ -1,13 +1,13 @@
-"""The patterns of numbers and dates, and single values of a row in Python as codes of a model's attributes.
+"""The patterns of numbers and dates, and the encoding of single Python values as codes of a model's attributes.
 
-The patterns decide which texts are numbers, dates and times, and how a two-digit year is read; `numbers` and `dates`
-apply them to Arrow arrays. Single values get the codes that `rows_by_schema` and `engine.data.dataset` give the same
-value in a table. Nothing here needs pyarrow, so that a row can be scored in microseconds:
+The patterns decide which strings are numbers, dates and times, and how a two-digit year is read; `numbers` and `dates`
+apply them to Arrow arrays. Single values get the same codes as they would get in a table from `rows_by_schema` and
+`engine.data.dataset`. Nothing here needs pyarrow, so that a row can be scored in microseconds:
 
-    numbers   as they are; NaN is missing, infinity is an error
-    texts     stripped of blanks; missing tokens are missing; a number in an attribute of numbers, in its form
-    others    in an attribute of levels by their text, as Arrow writes it: 5, 0.5, true
-    dates     date, datetime and time objects by their local time, ignoring the time zone
+    numbers   are used as they are in a numeric attribute; NaN is missing, infinity is an error
+    strings   are stripped of blanks; missing tokens are missing; in a numeric attribute they are parsed in its form
+    others    are converted to strings as Arrow writes them (5, 0.5, true) in a categorical attribute
+    dates     date, datetime and time objects are read by their local time, ignoring the time zone
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bncli.files.reading.source import BLANKS, MissingTokens, shorten
 DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 is_decimal = re.compile(DECIMAL).fullmatch
 ASCII_MARKS = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"}
-"""Keyboard characters for no-break and thin spaces, the minus sign and the curved apostrophe."""
+"""ASCII replacements for no-break and thin spaces, the minus sign and the curved apostrophe."""
 MARKS = ".,' "
 """Decimal marks, and marks that separate thousands."""
 DAY = 86400
@@ -76,7 +76,7 @@ def is_missing_value(value: Any) -> bool:
     """Return whether a value is None, NaN or the missing value of a library."""
     try:
         return value is None or bool(value != value)
-    # the NA of pandas is neither equal nor unequal to itself; comparing an array gives no single truth value
+    # the NA of pandas is neither equal nor unequal to itself; comparing an array gives no single Boolean
     except (TypeError, ValueError):
         return not isinstance(value, CONTAINERS)
 
@@ -85,9 +85,11 @@ def is_missing_value(value: Any) -> bool:
 class ValueEncoder:
     """An encoder of the values of one column as codes of one attribute.
 
-    cuts: the cuts of a numeric attribute, else None. codes: the codes of levels and missing tokens by text; any other
-    text is unseen. missing, unknown: the codes of a missing and of an unseen value. strict: an unseen value is an
-    error.
+    - cuts: the cuts of a numeric attribute, or None for a categorical one
+    - codes: the codes of levels and missing tokens, keyed by string; any other string is unseen
+    - missing, unknown: the codes of a missing and of an unseen value
+    - missing_words: the strings that mean a missing value in a numeric attribute
+    - strict: whether an unseen value is an error
     """
 
     name: str
@@ -115,7 +117,10 @@ class ValueEncoder:
         return ValueEncoder(attribute.name, attribute.form, attribute.cuts, {}, missing, unknown, frozenset(words))
 
     def encode(self, value: Any) -> int:
-        """Return the code of a value; raise BncliError for one that the attribute cannot have."""
+        """Return the code of a value; raise BncliError for a value that the attribute cannot have.
+
+        Raises ModelError for an unseen value if `strict`.
+        """
         if isinstance(value, np.generic):
             ticks = {np.datetime64: "M8[us]", np.timedelta64: "m8[us]"}.get(type(value))
             value = value.item() if ticks is None else value.astype(ticks).item()
@@ -136,7 +141,7 @@ class ValueEncoder:
         return bisect_left(self.cuts, number)
 
     def _number_or_seconds(self, value: Any) -> float:
-        """Return the number, or the seconds of a date, NaN if it is missing; raise BncliError for any other value."""
+        """Return a number, the seconds of a date, or NaN for a missing value; raise BncliError for any other value."""
         form = self.form
         if isinstance(form, DateForm):
             if isinstance(value, datetime.time) and form.order == "time":
@@ -174,7 +179,7 @@ class ValueEncoder:
         return BncliError(what, hint="use None for a missing value")
 
     def _table_text(self, value: Any) -> str:
-        """Return the text that represents a value in a table; raise BncliError for a value that has none."""
+        """Return the string that represents a value in a table; raise BncliError for a value that has none."""
         if isinstance(value, str):
             return value
         if isinstance(value, bool):
@@ -192,7 +197,7 @@ class ValueEncoder:
 
 
 def _text_of_float(value: float) -> str:
-    """Return the text that Arrow writes: whole numbers without a point, exponents for 1e10 and above and below 1e-6."""
+    """Format a float as Arrow does: integers without a point, exponents from 1e10 on and below 1e-6."""
     if not math.isfinite(value):
         return str(value)
     if value == 0:
@@ -208,7 +213,7 @@ def _text_of_float(value: float) -> str:
 
 
 def _part_of(seconds: int, form: DateForm) -> int:
-    """Return the part of a date (see `dates.part_of`)."""
+    """Return the part that `form` names of a date, given in seconds since 1970 (see `dates.part_of`)."""
     days, seconds_of_day = divmod(seconds, DAY)
     if form.part == "hour":
         return seconds_of_day // 3600
@@ -220,7 +225,7 @@ def _part_of(seconds: int, form: DateForm) -> int:
 
 
 def number_in_form(text: str, form: NumberForm) -> float:
-    """Return the number that a text represents in a national form, NaN if it is not in this form (see `numbers`)."""
+    """Parse a string as a number in a national form; return NaN if it is not in this form (see `numbers`)."""
     for character, replacement in ASCII_MARKS.items():
         text = text.replace(character, replacement)
     text = re.sub(r"^\((.*)\)$", r"-\1", text)
@@ -239,14 +244,14 @@ def number_in_form(text: str, form: NumberForm) -> float:
 
 @cache
 def number_pattern(decimal: str) -> re.Pattern[str]:
-    """Return the pattern of a whole text that is a number with this decimal mark; other marks separate thousands."""
+    """Return the pattern of a number with this decimal mark, for a whole string; other marks separate thousands."""
     point = re.escape(decimal)
     grouped = "|".join(rf"[1-9][0-9]{{0,2}}(?:{re.escape(m)}[0-9]{{3}})+" for m in MARKS if m != decimal)
     return re.compile(rf"[+-]?(?:(?:{grouped}|[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def seconds_of_text(text: str, order: DateOrder) -> float:
-    """Return the whole seconds since 1970 of a date (of the day for times), NaN for another text (see `dates`)."""
+    """Return whole seconds since 1970 (since midnight for times), NaN for any other string (see `dates`)."""
     for shape in shapes_of_order(order, is_iso=re.fullmatch(ISO, text) is not None):
         match = re.fullmatch(date_pattern(shape), text)
         seconds = math.nan if match is None else _seconds_of_match(match.groupdict(), shape, order)
@@ -291,7 +296,10 @@ def _seconds_of_match(parts: Mapping[str, str | None], shape: str, order: DateOr
 
 
 def shapes_of_order(order: DateOrder, *, is_iso: bool = False) -> tuple[str, ...]:
-    """Return the shapes of the dates that are read in an order; with `is_iso`, that of `yymd` is the ISO shape."""
+    """Return the shapes of the dates that can be read with an order.
+
+    With `is_iso`, dates of the order `yymd` have the shape of ISO dates, and no others.
+    """
     if order == "time":
         return ("time",)
     if order == "ymd":
@@ -302,12 +310,12 @@ def shapes_of_order(order: DateOrder, *, is_iso: bool = False) -> tuple[str, ...
 
 
 def date_pattern(shape: str) -> str:
-    """Return the pattern that matches a whole text of this shape, which may be `time`."""
+    """Return the pattern that matches a whole string of this shape, which may be `time`."""
     return CLOCK if shape == "time" else f"{DATE_SHAPES[shape]}(?:(?:T| |, ?){CLOCK})?"
 
 
 def describe_expected(form: NumberForm | DateForm | None) -> str:
-    """Return a description, for messages, of the values that a column of numbers or dates should have."""
+    """Describe, for messages, the values that a column of numbers or dates should have."""
     if isinstance(form, NumberForm):
         return f"a number with a decimal {'comma' if form.decimal == ',' else 'point'}"
     return "a finite number" if form is None else _DATE_WORDS[form.order]

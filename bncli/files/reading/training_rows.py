@@ -3,13 +3,14 @@
 Types are guessed from the first rows, which is right for nearly every file. Columns that turn out to be text are read
 again where they had been read as numbers. Rows of weight 0 are dropped.
 
-If a table has several files, they must agree on the types that the user has not stated. Otherwise a column with numbers
+If a table has several files, they must agree on the types that the user does not give. Otherwise a column with numbers
 in one file and names in another would silently become a column of names. The rules:
 
 - Columnar files are compared by the types that they declare.
-- A text file has numbers in a column if it has more than two distinct numbers and nothing else there, and names if no
-  value is a number. No other text may follow after a file with numbers, and no file with numbers after one with names.
-- Integers do not differ from other numbers, and a file in which the column is empty agrees with every type.
+- A text file has numbers in a column if it has more than two distinct numbers and no other values there, and text if it
+  has other values. After a file with numbers, no other strings may follow; after a file with text, no file with
+  numbers.
+- Integers count as numbers, and a file in which the column is empty agrees with every type.
 - The error is raised only if the column would become names, not if it holds dates, numbers in a national form, or codes
   with leading zeros.
 
@@ -73,31 +74,32 @@ from bncli.files.reading.values import (
 from bncli.watch import Note, Run, Watch, silent
 
 BUDGET = 2 << 30
-"""The most bytes of values, in their narrowest types, that are kept; a larger table is sampled."""
+"""The maximum number of bytes of values, in narrow types, that are kept; a larger table may be sampled."""
 SAMPLE_ROWS = 1 << 20
 MOST_TEXTS = 1 << 18
-"""The most distinct texts of a column that are certain to be in the sample."""
+"""About the maximum number of distinct strings of a column that are certain to be in the sample."""
 MOST_SHARED_COLUMNS = 50_000
-"""Tables with more columns are read by one thread: threads wait for each other's Python code, and take memory."""
+"""Tables with more columns are read by one thread, since threads would wait for each other, and take memory."""
 _N_SAMPLED = 64
 
 
 def read_columns(
     source: Source, *, threads: int = 1, watch: Watch = silent, cuts: Cuts | None = None, memory: int | None = None
 ) -> Columns:
-    """Return the whole table.
+    """Read a whole table, or a `.codes` file, and return its usable rows.
 
-    cuts: fix the attributes and their types; with None, types are inferred from all rows. memory: the limit in bytes,
-    or None. Notes report what was left out, columns that look like codes, and the number of malformed rows. A `.codes`
-    file is a table, too.
+    cuts: cuts that fix the attributes and their types, or None to infer the types from all rows. memory: the memory
+    limit in bytes, or None. Notes report what was left out, columns that look like codes, and the number of malformed
+    rows.
     """
     return read_rows(source, cuts=cuts, run=Run(threads, memory, watch=watch))[0]
 
 
 def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None = None) -> tuple[Columns, int]:
-    """Return the usable rows and their number.
+    """Read a table; return its usable rows and their number.
 
-    With a `seed`, a table that exceeds BUDGET is sampled; the number is then that of all rows, usable or not.
+    With a `seed`, a table that exceeds BUDGET is sampled; then the second result is the number of all rows of the
+    table, usable or not.
     """
     if is_codes_table(source.paths):
         coded = read_coded(source)
@@ -140,10 +142,10 @@ def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None =
 
 
 def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bool = True) -> dict[str, ColumnBuilder]:
-    """Return a builder for each column in use, with the type that is stated or guessed.
+    """Return a builder for each column in use, keyed by name, with the given or a guessed type.
 
     Types are guessed from the schema of a columnar file, or from the first rows of a text file; later rows may overrule
-    the guess. With `guess` False the columns of a text file start as text.
+    the guess. If `guess` is False, the columns of a text file start as text.
     """
     tokens = MissingTokens.of(source.missing_tokens)
     stated = roles.categorical | roles.numeric
@@ -192,8 +194,9 @@ def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bo
 class ParsedBlock:
     """A row block of a file, with its columns in the form that is kept.
 
-    leading_zeros: columns of numbers in which some have leading zeros. requests: how the columns were requested.
-    schema: of a columnar file.
+    - leading_zeros: the columns in which a number has leading zeros, among those that were searched for them
+    - requests: how the columns were requested
+    - schema: the schema of a columnar file, or None for text
     """
 
     path: str
@@ -207,14 +210,17 @@ class ParsedBlock:
 
     @property
     def n_bytes(self) -> int:
-        """The bytes of the codes and numbers."""
+        """The size of the codes and numbers in bytes, without the distinct strings."""
         return sum(int((c.codes if isinstance(c, CodedTexts) else c).nbytes) for c in self.columns)
 
 
 def _parsed_blocks(
     table: Table, builders: Sequence[ColumnBuilder], source: Source, tokens: MissingTokens, run: Run
 ) -> Iterator[ParsedBlock]:
-    """Yield every row block; the columns are requested in the types that earlier blocks suggest."""
+    """Yield every row block, parsed here or, with `run.each_file`, elsewhere.
+
+    The columns are requested with the types that earlier blocks suggest.
+    """
     if run.each_file is None:
         names = [builder.request.name for builder in builders]
         tasks = (
@@ -237,14 +243,17 @@ def _parsed_blocks(
 
 
 def _columns_to_search(builders: Sequence[ColumnBuilder]) -> list[str]:
-    """Return the columns that are to be searched for leading zeros."""
+    """Return the names of the columns to search for leading zeros."""
     return [builder.request.name for builder in builders if builder.may_be_codes]
 
 
 def parse_files(
     source: Source, begin: int, run: Run, requests: Sequence[ColumnRequest], watched: Sequence[str]
 ) -> Iterator[ParsedBlock]:
-    """Yield the blocks of the files of a table from index `begin` on, in a form that can be sent to another machine."""
+    """Yield the blocks of a table's files from index `begin` on, in a form that can be sent to another machine.
+
+    If malformed rows are an error, the block with the first of them is the last one.
+    """
     tokens = MissingTokens.of(source.missing_tokens)
     with Table(source, keep=False, memory=run.memory) as table:
         for raw in table.raw_blocks([request.name for request in requests], run.watch, begin):
@@ -257,7 +266,7 @@ def parse_files(
 def _parse_compactly(
     raw: RawBlock, requests: Sequence[tuple[ColumnRequest, pa.Array]], watched: Sequence[str], tokens: MissingTokens
 ) -> ParsedBlock:
-    """Return a raw block parsed, with narrow columns; every request comes with the texts that encode its column."""
+    """Parse a raw block into narrow columns; each request comes with the shared strings that encode its column."""
     block = parse(raw, [request for request, _ in requests], tokens, len(requests))
     columns = [
         encode_texts(values, shared) if is_text(values) else narrow_numbers(values)
@@ -272,7 +281,7 @@ def _parse_compactly(
 
 
 def _locate_again(source: Source, number: int, requests: Sequence[ColumnRequest], row: int) -> str:
-    """Return the location of a row of the block with this number; the file is read again up to that block."""
+    """Return the location of a row of block `number`, from 0, by reading the file again up to that block."""
     with Table(source, keep=False) as table:
         raw_blocks = table.raw_blocks([request.name for request in requests], silent)
         raw = next(itertools.islice(raw_blocks, number, None))
@@ -288,9 +297,10 @@ def _read_again(
     *,
     any_bad: bool,
 ) -> None:
-    """Settle the types, and read columns of text again where they had been read as numbers.
+    """Settle the types, and read the blocks of text columns again that had been read as numbers.
 
-    any_bad: whether there were malformed rows; the same rows must be malformed again.
+    any_bad: whether there were malformed rows, since the same rows must then be malformed again. Raises BncliError if
+    the file has changed.
     """
     requests = [builder.request for builder in columns.values()]
     blocks_of = {name: set(builder.settle()) for name, builder in columns.items()}
@@ -332,10 +342,10 @@ class _TypeCheck:
         self._is_watched = builder.is_free
         self._path: str | None = None
         self._first: tuple[str, str] | None = None
-        """The first text file that reveals the type of the column, and its type: numbers or names."""
+        """The first file that reveals the type of the column, and the type: `numbers` or `text`."""
         self._is_settled = False
         self._numbers: list[float] = []
-        """Up to three distinct numbers of the present file."""
+        """Up to three distinct numbers of the current file."""
         self._has_text = False
 
     def compare_schema(self, path: str, schema: pa.Schema | None) -> None:
@@ -377,7 +387,7 @@ class _TypeCheck:
         self._is_settled = self._first is None and self._has_text and bool(self._numbers)
 
     def end_file(self) -> None:
-        """Record the type that the column has in the current file, which has ended."""
+        """Record the type of the column in the current file, which has ended."""
         if self._path is None:
             return
         kind = "text" if self._has_text else "numbers" if len(self._numbers) > 2 else None
@@ -407,12 +417,14 @@ class RowSampler:
     """A sampler that keeps all rows while they fit BUDGET, and then a random sample, removing rows from the blocks.
 
     The key of a row is a hash of the seed and its position in the table. The sample consists of the SAMPLE_ROWS rows
-    with the lowest keys, so it depends neither on how the table is cut into blocks nor on when the budget was exceeded.
-    In addition, for every column, the first row of each of its first texts and the first row without a value are kept,
-    so that even rare levels and missing values are known. Only usable rows count as first: rows of weight 0 or without
-    a class will be dropped.
+    with the lowest keys, so it depends neither on how the table is divided into blocks nor on when the budget was
+    exceeded. In addition, for every column, the first row with each of its first MOST_TEXTS or so distinct strings is
+    kept, and the first row without a value, so that even rare levels and missing values are known. Only usable rows
+    count as first, since rows of weight 0 or without a class will be dropped.
 
-    seed: None = keep all rows. sizes[i]: rows of block i. rows[i]: those that are kept (None: all of them).
+    - seed: the seed of the sample, or None to keep all rows
+    - sizes[i]: the number of rows of block i
+    - rows[i]: the indices of the rows of block i that are kept, or None if all are
     """
 
     def __init__(self, seed: int | None, roles: ColumnRoles, tokens: MissingTokens) -> None:
@@ -423,7 +435,7 @@ class RowSampler:
         self._n_bytes = 0
         self._is_sampling = False
         self._limit = np.uint64(2**64 - 1)
-        """The largest key of a kept row; the key of a row that is kept as a first one is 0."""
+        """The largest key of a sampled row; a row that is kept as the first one of its value has the key 0."""
         self._keys: list[NDArray[np.uint64]] = []
         self._known_texts: dict[tuple[str, bool], pa.Array] = {}
         self._with_missing: set[tuple[str, bool]] = set()
@@ -438,7 +450,7 @@ class RowSampler:
         return sum(n if rows is None else len(rows) for n, rows in zip(self.sizes, self.rows, strict=True))
 
     def reserve(self, columns: Sequence[ColumnBuilder], first: ParsedBlock, n_rows: int) -> None:
-        """Prepare the columns for `n_rows` rows if these will be kept, to judge by the size of the first block."""
+        """Let the columns reserve memory for `n_rows` rows if, by the first block's size, all are likely to be kept."""
         if self._seed is None or n_rows * first.n_bytes <= BUDGET * first.n_rows:
             for column in columns:
                 column.reserve(n_rows)
@@ -463,7 +475,7 @@ class RowSampler:
             self._lower_limit(columns)
 
     def finish(self, columns: Sequence[ColumnBuilder]) -> None:
-        """Reduce the sample to SAMPLE_ROWS rows, in addition to the first row of each text."""
+        """Reduce the sample to SAMPLE_ROWS rows, in addition to the rows that are kept as first ones."""
         if self._is_sampling and self._n_sampled() > SAMPLE_ROWS:
             self._lower_limit(columns)
 
@@ -497,7 +509,10 @@ class RowSampler:
         self._keep_rows(columns, i, keys <= self._limit)
 
     def _first_rows(self, key: tuple[str, bool], block: ColumnBlock, mask: Mask) -> Index:
-        """Return the first row in the mask of each new text of the column, or the first row without a number."""
+        """Return the first row in the mask with each new string of a column, or without a value in a column of numbers.
+
+        key: the name of the column, and which group of usable rows the mask selects.
+        """
         usable = np.flatnonzero(mask)
         if not isinstance(block, CodedTexts):
             if key in self._with_missing or block.dtype.kind != "f":
@@ -520,7 +535,7 @@ class RowSampler:
         return rows
 
     def _lower_limit(self, columns: Sequence[ColumnBuilder]) -> None:
-        """Lower the limit to the key of the last row of the sample."""
+        """Lower the limit to the key of the SAMPLE_ROWS-th row, and drop the rows with higher keys."""
         # rows that are kept as first ones have the key 0 and do not count
         sampled = np.concatenate([keys[keys > 0] for keys in self._keys])
         self._limit = np.partition(sampled, SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1]
@@ -545,7 +560,7 @@ class RowSampler:
 
 
 def row_keys(start: int, n: int, seed: int) -> NDArray[np.uint64]:
-    """Return the keys of the `n` rows from `start` on, shape (n,): hashes of seed and position, which are never 0."""
+    """Return the keys of the `n` rows from row `start` on, (n,): hashes of seed and position, which are never 0."""
     with np.errstate(over="ignore"):
         bits = np.arange(start, start + n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         bits += np.uint64((seed + 1) * 0xD1B54A32D192ED03 % 2**64)
@@ -570,7 +585,10 @@ def _assemble(
     cuts: Cuts | None,
     watch: Watch,
 ) -> Columns:
-    """Return the finished table: without identifiers, rows of weight 0 and rows that the source drops."""
+    """Return the finished table, without identifiers, rows of weight 0, and rows that the source's options leave out.
+
+    Raises BncliError if the class or the remaining rows cannot be used.
+    """
     where = table.name
     if n_rows == 0:
         raise BncliError("the table has no rows", where=where, hint="add rows below the header")
@@ -603,9 +621,9 @@ def _assemble(
 def _attributes_of_cuts(
     columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, cuts: Cuts, where: str, tokens: MissingTokens
 ) -> dict[str, Column]:
-    """Return the attributes by name, with the types, forms and levels that the given cuts state.
+    """Return the attributes, keyed by name, with the types, forms and levels of the cuts supplied.
 
-    Raises BncliError if a text is not among the levels of the cuts, unless only rows that are dropped have it.
+    Raises BncliError if a string is not among the levels of the cuts, unless it occurs only in rows that are dropped.
     """
     # Levels are sorted as they would be found, regardless of their order in the cuts: cuts may be learned again for
     # folds.
@@ -657,7 +675,7 @@ def _drop_incomplete(table: Columns, where: str, watch: Watch) -> Columns:
 
 
 def _without_unused_levels(table: Columns, *, attributes_too: bool) -> Columns:
-    """Return the table without the labels (and levels, with `attributes_too`) that no row has."""
+    """Return the table without the labels and, if `attributes_too`, the levels of attributes that no row has."""
     attributes = dict(table.attributes)
     if attributes_too:
         for name, column in attributes.items():
