@@ -1057,8 +1057,9 @@ def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
 def _warn_of_parameters(model: Model, n_parameters: int) -> Iterator[str]:
     """Yield a warning if one column causes most of the parameters, or if there are far too many without a penalty.
 
-    The column is the one whose families have the most cells in total (ties: the first). The first warning requires that
-    it is categorical, has more than MANY_VALUES values, and is in families with more than half of all cells.
+    The column is the one whose families have the largest total number of cells (ties: the first). The first warning
+    requires that it is categorical, has more than MANY_VALUES values, and is in families with more than half of all
+    cells.
     """
     families, schema = model.predictor.families, model.schema
     n_cells = [0] * len(schema.attributes)

@@ -244,7 +244,7 @@ class Path:
 
     @property
     def n_parameters(self) -> int:
-        """The number of table entries, including those of the class."""
+        """The number of table entries, including `class_logs`."""
         return self.class_logs.size + sum(logs.size for logs in self.logs)
 
     @property
@@ -320,7 +320,7 @@ class Ensemble:
 
     @cached_property
     def combined(self) -> Tables:
-        """A logarithmic pool as one sum of tables; the tables of families that components share are added up."""
+        """A logarithmic pool as one sum of tables, in which each family that components share occurs once."""
         bias = np.sum([weight * tables.bias for weight, tables, _ in self.components], axis=0)
         sums: dict[Family, Array] = {}
         for weight, tables, _ in self.components:

@@ -365,7 +365,7 @@ def _with_frequencies(attribute: CategoricalAttribute, occurring: CategoricalAtt
 
 
 def needs_pooling(attribute: CategoricalAttribute, rule: PoolingRule) -> bool:
-    """Return whether the rule pools levels of an attribute; its levels and frequencies are those of training rows."""
+    """Return whether the rule pools the levels of an attribute, given its levels and frequencies in training rows."""
     if rule in (None, "off"):
         return False
     return attribute.n_values > rule if isinstance(rule, int) else has_many_levels(attribute)

@@ -227,7 +227,7 @@ def hold_out_with_samples(columns: Columns, plan: CrossValidation, full_split: S
 class FoldProgress:
     """A watch for learning within a fold, which reports progress over all folds: `fold 2 of 5: tree, penalty 10`.
 
-    If learning tries candidates, these take nearly all of the time, so their progress is that of the fold. The progress
+    If learning tries candidates, these take nearly all of the time, so their progress counts for the fold. The progress
     of other stages cannot be compared, so the bar stays until the fold ends. Samples count in proportion to their rows
     and are named: `fold 2 of 5, 100 rows: tree`.
     """

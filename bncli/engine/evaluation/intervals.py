@@ -39,9 +39,9 @@ Penalties make the eigenvalues of -C smaller than 1, which makes this an upper b
 factor sqrt(1 + overlap variance / variance of the log-loss over units): their distances from the metric are multiplied
 by it. With F folds it is at most sqrt(F), the factor for folds that err alike. It tends to 1 with the number of rows if
 the number of parameters is fixed and the attributes are informative about the class. Without the second term the
-variance is that of Bayle, Bayle, Janson & Mackey (2020, NeurIPS 33); Bates, Hastie & Tibshirani (2023, JASA 119) show
-how much too narrow such intervals are in small samples, and widen them by many more fits. Blocks by time need no
-widening, because no block is learned from before it is tested.
+variance is the one given by Bayle, Bayle, Janson & Mackey (2020, NeurIPS 33); Bates, Hastie & Tibshirani (2023, JASA
+119) show how much too narrow such intervals are in small samples, and widen them by many more fits. Blocks by time are
+not widened, because no block is learned from before it is tested.
 
 Conventions:
 - Under cross-validation a metric is a mean over folds, and the interval is shifted by the difference between that mean

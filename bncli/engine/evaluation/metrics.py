@@ -52,8 +52,8 @@ Conventions:
 - The ten bins of ece are closed on the right, ((b-1)/10, b/10] (Guo et al. 2017).
 - A ratio 0 / 0 is None: the precision of a label that is never predicted, the recall of a label without rows.
 - R_K is 0 if all rows have one label or are predicted as one label.
-- The baseline predicts the most frequent label (ties: the first). A label without training rows counts as one row of
-  average weight, so that the log-loss of the baseline is finite whenever that of a model is.
+- The label predicted by the baseline is the most frequent one (ties: the first). A label without training rows counts
+  as one row of average weight, so that the log-loss of the baseline is finite.
 - Row weights are multiplicities.
 
 Cost: K searches of N rows for auc and one pass for the rest; O((T + K) N) for bias and variance.

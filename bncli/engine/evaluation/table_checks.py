@@ -19,8 +19,8 @@
       kappa_1 >= SAME_LABEL,    kappa_F <= FADED kappa_1
 
   Rows of small classes, whose neighbours F must be of other classes, do not count. In tables of independent rows labels
-  change slowly with the distance, unless a rule makes the labels of a design; so the nearest rows must also be nearer
-  than those of a table with every column shuffled, by more than three standard errors.
+  change slowly with the distance, unless the rows form a design and a rule determines the labels. So the nearest rows
+  must also be nearer than in a table with every column shuffled, by more than three standard errors.
 - `grouped-rows`: a column of names or integers whose rows with the same value have the same label far more often than
   rows with neighbouring values. With A the probability that two rows with the same value have the same label, and C
   the probability for any two rows, the agreement is (A - C) / (1 - C), as in Cohen's kappa.

@@ -82,7 +82,7 @@ class ColumnBuilder:
         """The distinct strings with which later blocks are encoded, if they contain all of the block's strings."""
         self.blocks: list[ColumnBlock] = []
         self.non_numeric: NonNumericValue | None = None
-        """The value that made a column of open type a column of text."""
+        """The value that made this a text column, if its type was open."""
         self.has_leading_zeros = False
         """Whether a number with leading zeros occurred; if all values consist of digits only, they are codes."""
         self.difference: BncliError | None = None
@@ -129,7 +129,7 @@ class ColumnBuilder:
         self._n_reserved = n_rows
 
     def _store(self, block: NDArray[Any]) -> NDArray[Any]:
-        """Copy the values of a block to the reserved memory; return the copy, or the block itself if it does not fit."""
+        """Copy the values of a block to the reserved memory; return the copy, or the block itself if it cannot fit."""
         start, end = self._n_stored, self._n_stored + len(block)
         if not len(block):
             return block

@@ -7,9 +7,9 @@ If a table has several files, they must agree on the types that the user does no
 in one file and names in another would silently become a column of names. The rules:
 
 - Columnar files are compared by the types that they declare.
-- A text file has numbers in a column if it has more than two distinct numbers and no other values there, and text if it
-  has other values. After a file with numbers, no other strings may follow; after a file with text, no file with
-  numbers.
+- A text file shows that a column holds numbers if it has more than two distinct numbers and no other values there, and
+  that it holds text if no value is a number. After a file with numbers, no other strings may follow; after a file with
+  text, no file with numbers.
 - Integers count as numbers, and a file in which the column is empty agrees with every type.
 - The error is raised only if the column would become names, not if it holds dates, numbers in a national form, or codes
   with leading zeros.
