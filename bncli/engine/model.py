@@ -427,8 +427,8 @@ class ChosenPenalty:
     - penalty: the penalty of lowest held-out log-loss; or the fixed penalty, if only arcs were chosen; or a default if
       no row could be held out
     - tried: every penalty tried, in the order of the trials; empty if no row could be held out
-    - arcs: the sets of arcs compared, from few arcs to many; structures: the two structures compared, the default one
-      first; both are empty if nothing was compared
+    - arcs: the sets of arcs compared, from few arcs to many, or () if none were
+    - structures: the two structures compared, the recipe's own first, or () if none were
     - shrinkage: the shrinkage of log-odds chosen on the same rows in addition to the penalty, or None
     """
 

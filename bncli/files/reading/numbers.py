@@ -73,7 +73,7 @@ def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | N
 def parse_plain_numbers(texts: pa.Array, missing: Sequence[str]) -> NDArray[Any] | None:
     """Parse strings with Arrow, with NaN for `missing` tokens; return None if any other string is not a finite number.
 
-    This is the fast path; Arrow does not accept blanks around a missing token.
+    This is the fast path; a missing token with blanks around it also leads to None.
     """
     is_missing = pc.is_in(texts, value_set=pa.array(missing, pa.string()))
     if pc.any(is_missing).as_py():

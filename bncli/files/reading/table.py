@@ -1,7 +1,7 @@
 """A table open for reading: one or several files with the same columns, as raw blocks in order.
 
-The columns of the files are matched by name, and their order is that of the first file. Raw blocks are blocks of text
-or record batches; `parse` turns them into row blocks, and `run_in_order` does so on several threads.
+The columns of the files are matched by name, in the order of the first file. Raw blocks are blocks of text or record
+batches; `parse` converts one to a row block, and `run_in_order` can run such tasks on several threads.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Table:
 
     - keep: whether `raw_blocks` may be called more than once
     - block_size: the size of a block of text in bytes, or None for the default
-    - memory: the free memory in bytes, or None for no limit; a columnar file that needs more at once is refused
+    - memory: the free memory in bytes, or None for no limit; an Arrow file that needs more at once is refused
     """
 
     def __init__(self, source: Source, *, keep: bool, block_size: int | None = None, memory: int | None = None) -> None:
@@ -78,7 +78,7 @@ class Table:
         self.delimiter = first.delimiter if isinstance(first, TextFile) else None
         """The delimiter of the first file, or None if it is columnar."""
         self.nested: Mapping[str, str] = first.nested if isinstance(first, ColumnarFile) else {}
-        """Columns of structs, lists or maps, and the word for what they hold."""
+        """Columns of structs, lists or maps, and the word for their values."""
 
     def close(self) -> None:
         for file in self._inputs:
