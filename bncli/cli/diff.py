@@ -47,7 +47,7 @@ _MOST_NAMES = 4
 def command(**typed: Any) -> None:
     """Compare the content of two models and, with --data, their predictions for a table."""
     if typed["data"] is None:
-        for name in ("missing", "allow_missing_columns", "format", "delimiter", "encoding"):
+        for name in ("missing", "allow_missing_columns", "format", "delimiter", "encoding", "names"):
             if typed[name]:
                 raise UsageError(f"--{name.replace('_', '-')} has no effect without --data", hint="add --data TABLE")
     source = None if typed["data"] is None else options.source(typed, (typed["data"],))

@@ -54,8 +54,8 @@ def command(**typed: Any) -> None:
     from bncli.watch import Run
 
     if not typed["data"]:
-        idle = ("rows", "top", "missing", "unseen", "allow_missing_columns", "format", "delimiter", "encoding")
-        for name in idle:
+        idle = ("rows", "top", "missing", "unseen", "allow_missing_columns", "format", "delimiter", "encoding", "names")
+        for name in (*idle, *["on_bad_row"] * (typed["on_bad_row"] != "fail")):
             if typed[name]:
                 raise UsageError(f"--{name.replace('_', '-')} has no effect without DATA", hint="add DATA")
         report = explain_model(typed["model"], typed["positive"])

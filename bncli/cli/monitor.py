@@ -86,7 +86,7 @@ def command(**typed: Any) -> None:
             "output",
         )
         hint = "give a MODEL and rows: bncli monitor MODEL DATA"
-        for word in about_rows:
+        for word in (*about_rows, *["on_bad_row"] * (typed["on_bad_row"] != "fail")):
             if typed[word]:
                 what = f"--{word.replace('_', '-')} has no effect on monitors: they contain counts, not rows"
                 raise UsageError(what, hint=hint)

@@ -257,7 +257,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     if typed["labels_only"]:
         if typed["log_proba"]:
             raise UsageError("--log-proba has no effect with --labels-only", hint="leave one of them out")
-        if typed["digits"] and not typed["explain"]:
+        if typed["digits"] is not None and not typed["explain"]:
             raise UsageError("--digits has no effect with --labels-only", hint="leave one of them out")
         if typed["interval"] is not None and typed["abstain_wider"] is None:
             raise UsageError("--interval has no effect with --labels-only", hint="leave one of them out")

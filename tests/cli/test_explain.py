@@ -70,6 +70,9 @@ def test_what_makes_no_sense_is_one_line(bncli: Bncli, model: str) -> None:
     for words, code, what in (
         (("explain", model, "--rows", "3"), 2, "--rows has no effect without DATA"),
         (("explain", model, "--top", "3"), 2, "--top has no effect without DATA"),
+        (("explain", model, "--names", "a,b"), 2, "--names has no effect without DATA"),
+        (("explain", model, "--on-bad-row", "skip"), 2, "--on-bad-row has no effect without DATA"),
+        (("diff", model, model, "--names", "a,b"), 2, "--names has no effect without --data"),
         (("explain", model, "tumours.csv", "--rows", "0"), 2, "numbered from 1"),
         (("explain", model, "tumours.csv", "--rows", "x"), 2, "--rows x"),
         (("explain", model, "tumours.csv", "--rows", "570"), 1, "there is no row 570: the table has 569 rows"),

@@ -124,6 +124,7 @@ def test_what_is_no_monitor(bncli: Bncli, weeks: list[str], path: str, said: str
     ("words", "message"),
     [
         (("gone.bnc", "iris.csv", "-o", "a.json"), "Error: no such file, gone.bnc"),
+        (("1.json", "--on-bad-row", "skip"), "Error: --on-bad-row has no effect on monitors: they contain counts"),
         (("1.json", "-o", "a.json"), "Error: --output has no effect on monitors: they contain counts, not rows;"),
     ],
 )

@@ -326,6 +326,7 @@ def test_codes_and_counts_make_models_that_are_watched_alike(bncli: Bncli) -> No
     ("words", "said"),
     [
         (("--fail-on-drift",), "--fail-on-drift has no effect without --monitor"),
+        (("--labels-only", "--digits", "0"), "--digits has no effect with --labels-only"),
         (("--monitor", "-"), "--monitor needs a file"),
         (("--monitor", "iris.csv"), "cannot write 'iris.csv': the input"),
         (("--monitor", "s.csv"), "cannot write 's.csv': the output"),
