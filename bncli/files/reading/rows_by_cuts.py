@@ -422,20 +422,23 @@ def _encode_block(
         assert isinstance(weights_column, NumericColumn)
         weights = np.asarray(weights_column.values, np.float64)
     # UNSEEN: the table had no such label when it was sampled
-    if (label.codes < -1).any():
-        raise _unknown_value(cuts.class_name, block)
+    is_unknown = label.codes < -1
+    if is_unknown.any():
+        raise _unknown_value(cuts.class_name, block.locate(int(is_unknown.argmax())))
     has_weight = np.ones(block.n_rows, np.bool_) if weights is None else weights > 0
     keep = has_weight & (label.codes >= 0)
     n_unlabelled = int(has_weight.sum() - keep.sum())
+    rows = np.flatnonzero(keep)
     if not keep.all():  # before encoding, since rows that are dropped may have values that the cuts do not know
-        rows = np.flatnonzero(keep)
         columns = {name: column.take(rows) for name, column in columns.items()}
         label, weights = label.take(rows), None if weights is None else weights[rows]
     codes: list[Codes] = []
     for attribute in cuts.attributes:
-        encoded = encode_column(columns[attribute.name], replace(attribute, missing=True))
+        known = replace(attribute, missing=True)
+        encoded = encode_column(columns[attribute.name], known)
         if encoded.unseen:
-            raise _unknown_value(attribute.name, block)
+            first = (encoded.codes == known.cardinality).argmax()
+            raise _unknown_value(attribute.name, block.locate(int(rows[first])))
         codes.append(encoded.codes.astype(code_dtype(attribute.n_values + 1), copy=False))
     if drop_incomplete and codes:
         is_present = [own < a.n_values for own, a in zip(codes, cuts.attributes, strict=True)]
@@ -445,7 +448,7 @@ def _encode_block(
     return block, n_unlabelled, CodedRows(codes, label.codes.astype(code_dtype(len(label.levels))), weights)
 
 
-def _unknown_value(name: str, block: RowBlock) -> BncliError:
+def _unknown_value(name: str, where: str) -> BncliError:
     what = f"column '{name}' has a value that was not stored when the file was first read"
     hint = f"leave it out with --ignore '{name}', or use --cuts with all its levels"
-    return BncliError(what, where=block.locate(0), hint=hint)
+    return BncliError(what, where=where, hint=hint)

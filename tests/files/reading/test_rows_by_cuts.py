@@ -14,7 +14,7 @@ from pyarrow import csv, parquet
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Cuts
+from bncli.engine.data.schema import CategoricalAttribute, Cuts
 from bncli.errors import BncliError
 from bncli.files.artifacts.codes import read_codes
 from bncli.files.artifacts.cuts import read_cuts
@@ -183,6 +183,25 @@ def test_a_part_that_changes_or_vanishes_is_told(parts: Path, tmp_path: Path) ->
     with pytest.raises(BncliError, match="was removed while it was being read"):
         list(found.row_blocks(cuts))
     assert not list(tmp_path.glob("*.codes"))
+
+
+@pytest.mark.usefixtures("tight")
+@pytest.mark.parametrize(("weights", "ignore"), [(None, ("w",)), ("w", ())])
+def test_an_unknown_value_is_located_by_its_own_row(
+    tmp_path: Path, weights: str | None, ignore: tuple[str, ...]
+) -> None:
+    """Rows of weight 0, which are left out, count as well."""
+    table = _table().to_pydict()
+    table["w"][-1] = 1.0
+    csv.write_csv(pa.table(table), tmp_path / "t.csv")
+    found = _two(Source((str(tmp_path / "t.csv"),), weights=weights, ignore=ignore))
+    cuts = cuts_of(learn_dataset(found.rows).schema, "mdl", {})
+    fewer = [
+        replace(a, levels=("red", "green", "blue")) if isinstance(a, CategoricalAttribute) else a
+        for a in cuts.attributes
+    ]
+    with pytest.raises(BncliError, match=f"t.csv line {ROWS + 1}"):
+        list(found.row_blocks(replace(cuts, attributes=tuple(fewer))))
 
 
 @pytest.mark.usefixtures("tight")
