@@ -87,6 +87,14 @@ def strip_compression(name: str) -> str:
     return stem if suffix.lower() in COMPRESSED_SUFFIXES else name
 
 
+def strip_table_suffixes(name: str) -> str:
+    """Return a file name without the extensions of compression and of tables."""
+    stem = strip_compression(name)
+    for suffix in TABLE_SUFFIXES:
+        stem = stem[: -len(suffix)] if stem.lower().endswith(suffix) else stem
+    return stem
+
+
 def check_encoding(name: str | None) -> str | None:
     """Return Python's name of a text encoding, or None for UTF-8 and for None; raise UsageError if it is unknown."""
     if name is None:

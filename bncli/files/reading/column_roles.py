@@ -28,7 +28,7 @@ from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.atomic import write_bytes
 from bncli.files.json_documents import dump_json, parse_json
 from bncli.files.paths import cannot_read
-from bncli.files.reading.byte_streams import TABLE_SUFFIXES, strip_compression
+from bncli.files.reading.byte_streams import strip_table_suffixes
 from bncli.files.reading.csv_text import WRONG_DELIMITER
 from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.source import Source, list_names
@@ -380,9 +380,7 @@ def read_schema_file(source: Source) -> DeclaredRoles:
     path, data = source.schema_file, source.paths
     if not path and len(data) == 1 and data[0] != "-" and not os.path.isdir(data[0]):
         # NAME.schema.json beside a single data file
-        stem = strip_compression(data[0])
-        for suffix in TABLE_SUFFIXES:
-            stem = stem[: -len(suffix)] if stem.lower().endswith(suffix) else stem
+        stem = strip_table_suffixes(data[0])
         path = f"{stem}.schema.json" if os.path.isfile(f"{stem}.schema.json") else None
     if not path:
         return DeclaredRoles()

@@ -52,6 +52,7 @@ from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.cuts import attribute_json, dump_cuts
 from bncli.files.exports.structure_json import dump_structure
+from bncli.files.reading.byte_streams import strip_table_suffixes
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
@@ -258,9 +259,9 @@ def read_data_sets(sources: Sequence[Source], protocol: Protocol, *, threads: in
 
 
 def _last_parts(path: str, depth: int) -> str:
-    """Return the last `depth` parts of a path, without the extensions of a file."""
+    """Return the last `depth` parts of a path, without the extensions of compression and of tables."""
     parts = path.strip(os.sep).split(os.sep)
-    stem = parts[-1] if os.path.isdir(path) else parts[-1].split(".")[0] or parts[-1]
+    stem = parts[-1] if os.path.isdir(path) else strip_table_suffixes(parts[-1]) or parts[-1]
     return "/".join([*parts[-depth:-1], stem])
 
 

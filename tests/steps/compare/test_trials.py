@@ -63,6 +63,7 @@ def test_what_is_known_of_a_data_set(tmp_path: Path) -> None:
         (["a/x.csv", "b/y.csv"], ["x", "y"]),
         (["a/x.csv", "b/x.csv", "b/y.csv"], ["a/x", "b/x", "y"]),
         (["a/b/x.csv", "c/b/x.csv"], ["a/b/x", "c/b/x"]),
+        (["v1.2.csv", "v1.3.csv"], ["v1.2", "v1.3"]),
     ],
 )
 def test_names_are_as_short_as_they_can_be(tmp_path: Path, paths: list[str], names: list[str]) -> None:
