@@ -20,6 +20,7 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from bncli.cli.main import run
 from bncli.steps.dossier.checklists import CHECKLISTS, FIELDS, TRIPOD
+from bncli.steps.dossier.findings import _name_periods
 from tests.cli.conftest import SAMPLE_DATA, Bncli
 from tests.steps.test_report import Read
 from tests.sweeps import first_few
@@ -163,6 +164,11 @@ def test_periods_of_many_times(bncli: Bncli, column: str) -> None:
         assert len(values) == 10
     else:
         assert values == expected[column]
+
+
+def test_close_times_are_periods_of_different_names() -> None:
+    times = np.array([1_700_000_000_001.0, 1_700_000_000_000.0, 0.5])
+    assert _name_periods(times, False)[1] == ("0.5", "1700000000000", "1700000000001")
 
 
 @pytest.mark.usefixtures("table")

@@ -265,7 +265,10 @@ def _name_periods(times: np.ndarray[Any, Any], is_date: bool) -> tuple[Any, tupl
                 return codes, tuple(text[:-3] for text in texts) if unit == "Y" else tuple(texts)
     values, codes = np.unique(times, return_inverse=True)
     if len(values) <= MOST_PERIODS:
-        return codes, tuple(f"{value:.10g}" for value in values.tolist())
+        texts = [f"{value:.10g}" for value in values.tolist()]
+        if len(set(texts)) < len(texts):
+            texts = [str(value).removesuffix(".0") for value in values.tolist()]
+        return codes, tuple(texts)
     cuts = cut_points(times, np.zeros(len(times), np.uint8), 1, None, bins=_TENTHS)
     attribute = NumericAttribute("time", False, (), cuts=cuts)
     return np.searchsorted(np.array(cuts), times, side="left"), tuple(value_names(attribute)[: len(cuts) + 1])
