@@ -277,7 +277,8 @@ def _array_column(values: NDArray[Any]) -> pa.Array:
     """
     if values.dtype.kind in "biuf":
         return pa.array(values.astype(np.float64) if values.dtype.kind == "f" else values, from_pandas=True)
-    if container := next((value for value in values if isinstance(value, (dict, list, set, tuple))), None):
+    container = next((value for value in values if isinstance(value, (dict, list, set, tuple))), None)
+    if container is not None:
         raise TypeError(f"argument must be a string or a real number, not {type(container).__name__}")
     if values.dtype.kind in "US":
         with suppress(ValueError):

@@ -50,6 +50,13 @@ def test_with_other_parts() -> None:
     assert np.allclose(calibrated.predict_proba(X).sum(axis=1), 1)
 
 
+def test_empty_containers_are_refused() -> None:
+    rows = np.empty((len(Y), 1), object)
+    rows[:, 0] = [[] for _ in Y]
+    with pytest.raises(TypeError, match="not list"):
+        Classifier(**NB).fit(rows, Y)
+
+
 def test_class_weights_are_rows_so_many_times() -> None:
     labels = np.array(["setosa", "versicolor", "virginica"])[Y]
     weighted = Classifier(**NB, class_weight={"virginica": 3}).fit(X, labels)
