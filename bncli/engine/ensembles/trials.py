@@ -117,8 +117,9 @@ class Trials:
         self._evaluations: list[HeldOutEvaluation] = []
         self._considered, self._without_time = set[str](), set[str]()
         self._too_costly: list[str] = []
-        """Candidates skipped because of their cost or because the candidate they build on was skipped."""
+        """Candidates skipped because of their cost or because the candidate they build on was skipped for its cost."""
         self._too_large: list[str] = []
+        """Candidates skipped because they, or the candidate they build on, do not fit in memory."""
 
     def run(self) -> list[HeldOutEvaluation]:
         """Try the promising candidates, then the others if there is time left; return all evaluations."""
@@ -158,8 +159,12 @@ class Trials:
         if self._effort.prunes and is_outdone(name, self._evaluations):
             return False
         if has_lost_its_base(name, self._builds_on, self._evaluations, prunes, [*self._too_costly, *self._too_large]):
-            self._too_costly.append(name)
-            if self._builds_on.get(name) in self._without_time:
+            base = self._builds_on.get(name)
+            if base not in self._too_large:
+                self._too_costly.append(name)
+            elif name not in self._too_large:
+                self._too_large.append(name)
+            if base in self._without_time:
                 self._without_time.add(name)
             return False
         if not may_improve(name, self._builds_on, self._evaluations, prunes):

@@ -226,6 +226,18 @@ def test_a_note_lists_the_candidates_too_costly_for_the_effort(monkeypatch: pyte
     assert ("singles", *listed) == tuple(name for name in candidate_names(coded(mixed(100))) if name != "boosted")
 
 
+def test_a_candidate_whose_base_does_not_fit_in_memory_is_listed_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "memory_of", lambda name, data, effort: (1 << 41) * (name == "pairs"))
+    notes: list[str] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Note) and not event.warning:
+            notes.append(event.text)
+
+    learn(mixed(100), recipe(), run=Run(memory=1 << 40, watch=watch))
+    assert notes[-1] == "candidates were not tried because they do not fit in memory: pairs, triples"
+
+
 def test_a_linear_effect_is_found_by_the_linear_candidate() -> None:
     """The log-odds of the class are linear in both numbers: no other candidate needs so few parameters."""
     rng = np.random.default_rng(1)
