@@ -107,10 +107,14 @@ def _topic_page(topic: str) -> _Page:
 
 
 def _anchor(text: str, taken: Sequence[str]) -> str:
-    """Return an anchor for a heading that is not among the anchors `taken` of the page."""
+    """Return an anchor for a heading, different from all anchors in `taken`."""
     anchor = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "part"
     n_same = sum(re.fullmatch(rf"{anchor}(-\d+)?", other) is not None for other in taken)
-    return f"{anchor}-{n_same + 1}" if n_same else anchor
+    numbered = f"{anchor}-{n_same + 1}" if n_same else anchor
+    while numbered in taken:
+        n_same += 1
+        numbered = f"{anchor}-{n_same + 1}"
+    return numbered
 
 
 def _console(text: str) -> str:

@@ -80,7 +80,7 @@ class AbandonableStream(io.RawIOBase):
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write a file with this content by `atomic_writer`."""
+    """Write `data` to the file `path` atomically (see `atomic_writer`)."""
     with atomic_writer(path) as file:
         file.write(data)
 

@@ -150,6 +150,8 @@ def _to_float64(values: Any) -> pa.Array:
 
 
 def would_read_as_numbers(levels: Sequence[str]) -> bool:
-    """Return whether a column with these levels would be read as numeric."""
+    """Return whether all levels are plain decimal numbers and more than two are distinct.
+
+    The reader usually takes such a column as numeric."""
     numbers, non_numeric = to_numbers(pa.array(levels, pa.string()), [])
     return non_numeric is None and has_more_than_two([numbers])

@@ -91,10 +91,10 @@ class SuppliedFiles(SuppliedParts):
         return "interactions" if self.structure.bins or self.structure.cuts else "kikuchi"
 
     def update_recipe(self, recipe: Recipe) -> Recipe:
-        """Return the recipe with the methods that made the supplied files.
+        """Return the recipe updated with the methods and options recorded in the supplied files.
 
-        If the supplied structure consists of Kikuchi regions, theta is set too: by the recipe, by the file if the
-        recipe does not set it, or otherwise to its default. Raises BncliError for an invalid option in a file.
+        For Kikuchi regions, theta is taken from the recipe, otherwise from the file, otherwise it is the default.
+        Raises BncliError for an invalid option in a file.
         """
         if self.cuts is not None:
             recipe = recipe.with_cuts(self.cuts.method, self.cuts.options)

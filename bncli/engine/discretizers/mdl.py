@@ -113,7 +113,7 @@ class _Items:
 
     @staticmethod
     def of(column: Ordered, n_labels: int, unit: float) -> _Items:
-        """Return the items of a column with K = n_labels classes; counts in steps of `grain` take 2 bytes per item."""
+        """Return the items of a column; `grain` is large enough for `before` to take at most 2 bytes per item."""
         n_items, labels = len(column.labels), column.labels
         weights = None if column.weights is None else column.weights.astype(np.int64)
         grain = max(_GRAIN, 1 << (4 * n_labels - 1).bit_length())

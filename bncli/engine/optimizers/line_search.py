@@ -267,7 +267,7 @@ def brent_minimum(line: Line, bracket: Bracket) -> TrialStep:
 
 
 def _parabola_move(best: TrialStep, second: TrialStep, third: TrialStep) -> float:
-    """Return the move from the best step to the minimiser of the parabola through three trials, or inf for none."""
+    """Return the move from the best step to the minimum of a parabola through three trials, or inf if it has none."""
     a, b = second.step - best.step, third.step - best.step
     if a == 0 or b == 0 or a == b or not math.isfinite(second.value + third.value):
         return math.inf

@@ -482,7 +482,9 @@ def top_only(weights: Array, size: int) -> Subspace:
 def subspace(
     families: Sequence[Family], weights: Array, curved: Mask, size: int, numbers: Index | None = None
 ) -> Subspace:
-    """Return a subspace of at most `size` columns, half of them sums of cells if there are enough sums.
+    """Return a subspace of at most `size` columns.
+
+        They are all cells with rows if these fit, otherwise the heaviest cells and up to size // 2 sums of cells.
 
     weights (n_cells,) is the weight of the rows in each cell; `curved` marks the cells whose curvature comes mainly
     from the data. The bias, cell 0, is always one of the top cells. `numbers` (n_cells,) are the cells' indices among

@@ -138,8 +138,8 @@ class Contrast:
     def minimise(self, fixed: Index) -> tuple[Array, Index]:
         """Return minima (N,) and minimisers (N, attributes), given `fixed` (N, attributes).
 
-        An entry of `fixed` is a code, FREE or UNKNOWN. If `exact` is False, the minimum is only a lower bound, and the
-        input that is returned may have a higher value.
+        An entry of `fixed` is a code, FREE or UNKNOWN. If `exact` is False or an attribute is unobserved or UNKNOWN,
+        the minimum may be only a lower bound, and the input that is returned may have a higher value.
         """
         has_unobserved = ((fixed == self.cardinalities) | (fixed == UNKNOWN)).any()
         return (self.with_unobserved if has_unobserved else self.observed).minimise(fixed)

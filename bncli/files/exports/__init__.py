@@ -136,7 +136,7 @@ class ScoreWriter(Protocol):
         """Write what is left after the last piece."""
 
     def abandon(self) -> None:
-        """Release resources after an error, instead of `finish`, without writing; by default there are none."""
+        """Release resources without writing; called instead of `finish` after an error. Does nothing by default."""
         return
 
 

@@ -94,7 +94,7 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def read_xmlbif(data: bytes, where: str) -> NamedNetwork:
-    """Parse an XMLBIF file; raise BncliError with `where`, and the line where it is known, if it is not valid.
+    """Parse an XMLBIF file; if it is not valid, raise BncliError naming `where` and, if known, the line.
 
     The bytes are decoded with the encoding that the document declares.
     """
