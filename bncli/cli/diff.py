@@ -9,6 +9,7 @@ import click
 
 from bncli.cli import options
 from bncli.cli.command import declare
+from bncli.cli.config import settings_of_run
 from bncli.cli.console import Console
 from bncli.cli.model_text import calibration_facts, edit_lines, first_names, rule_lines
 from bncli.cli.options import FilePath, data_flag
@@ -48,7 +49,7 @@ def command(**typed: Any) -> None:
     """Compare the content of two models and, with --data, their predictions for a table."""
     if typed["data"] is None:
         for name in ("missing", "allow_missing_columns", "format", "delimiter", "encoding", "names"):
-            if typed[name]:
+            if typed[name] and name not in settings_of_run():
                 raise UsageError(f"--{name.replace('_', '-')} has no effect without --data", hint="add --data TABLE")
     source = None if typed["data"] is None else options.source(typed, (typed["data"],))
     from bncli.steps.diff import diff

@@ -8,6 +8,7 @@ import click
 
 from bncli.cli import options
 from bncli.cli.command import declare
+from bncli.cli.config import settings_of_run
 from bncli.cli.console import Console
 from bncli.cli.options import FilePath, Paths, integer, output_flag
 from bncli.cli.terminal_tables import bar, effect_tables, signed
@@ -56,7 +57,7 @@ def command(**typed: Any) -> None:
     if not typed["data"]:
         idle = ("rows", "top", "missing", "unseen", "allow_missing_columns", "format", "delimiter", "encoding", "names")
         for name in (*idle, *["on_bad_row"] * (typed["on_bad_row"] != "fail")):
-            if typed[name]:
+            if typed[name] and name not in settings_of_run():
                 raise UsageError(f"--{name.replace('_', '-')} has no effect without DATA", hint="add DATA")
         report = explain_model(typed["model"], typed["positive"])
         console = Console(as_json=typed["as_json"])

@@ -9,6 +9,7 @@ import click
 
 from bncli.cli import options
 from bncli.cli.command import declare
+from bncli.cli.config import settings_of_run
 from bncli.cli.console import Console
 from bncli.cli.options import Paths, output_flag
 from bncli.cli.terminal_tables import filled_table
@@ -87,7 +88,7 @@ def command(**typed: Any) -> None:
         )
         hint = "give a MODEL and rows: bncli monitor MODEL DATA"
         for word in (*about_rows, *["on_bad_row"] * (typed["on_bad_row"] != "fail")):
-            if typed[word]:
+            if typed[word] and word not in settings_of_run():
                 what = f"--{word.replace('_', '-')} has no effect on monitors: they contain counts, not rows"
                 raise UsageError(what, hint=hint)
         if typed["fail_on_drift"]:

@@ -15,7 +15,7 @@ from bncli.catalogue.option_kinds import parse_label_numbers
 from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
-from bncli.cli.config import cluster_for_files, refuse_cluster
+from bncli.cli.config import cluster_for_files, refuse_cluster, settings_of_run
 from bncli.cli.console import Console
 from bncli.cli.options import FilePath, Paths, flag, integer, level, output_flag, real
 from bncli.errors import UsageError
@@ -257,7 +257,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     if typed["labels_only"]:
         if typed["log_proba"]:
             raise UsageError("--log-proba has no effect with --labels-only", hint="leave one of them out")
-        if typed["digits"] is not None and not typed["explain"]:
+        if typed["digits"] is not None and not typed["explain"] and "digits" not in settings_of_run():
             raise UsageError("--digits has no effect with --labels-only", hint="leave one of them out")
         if typed["interval"] is not None and typed["abstain_wider"] is None:
             raise UsageError("--interval has no effect with --labels-only", hint="leave one of them out")

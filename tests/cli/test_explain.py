@@ -65,6 +65,24 @@ def test_rows_of_every_kind_of_model_are_explained(bncli: Bncli) -> None:
         assert 0.3 < rows[0]["p"] <= 1
 
 
+def test_settings_about_rows_are_ignored_where_no_rows_are_read(
+    bncli: Bncli, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bncli("monitor", model, "tumours.csv", "-q", "-o", "week.json").code == 0
+    commands = (
+        ("explain", model),
+        ("diff", model, model),
+        ("monitor", "week.json"),
+        ("score", model, "tumours.csv", "--labels-only"),
+    )
+    plain = [bncli(*words).out for words in commands]
+    for setting, value in (("ON_BAD_ROW", "skip"), ("MISSING", "?"), ("ENCODING", "latin-1"), ("DIGITS", "3")):
+        monkeypatch.setenv(f"BNCLI_{setting}", value)
+    done = [bncli(*words) for words in commands]
+    assert [one.code for one in done] == [0, 0, 0, 0], [one.err for one in done]
+    assert [one.out for one in done] == plain
+
+
 def test_what_makes_no_sense_is_one_line(bncli: Bncli, model: str) -> None:
     Path("less.csv").write_text("radius\n1\n")
     for words, code, what in (
