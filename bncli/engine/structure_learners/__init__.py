@@ -1,8 +1,9 @@
-"""Structure learners, one module per value of `--structure`.
+"""Structure learners, one module per method of `--structure`.
 
-Every such module has `learn(counts, *, <options>, watch) -> Dag` (or `Regions`), with the options that the catalogue
-lists for it. The structure contains only informative attributes of `counts.schema`, and does not depend on the order of
-the rows unless a sample is drawn. Ties that no other rule decides go to the attribute that comes first in the schema.
+The module of a method has `learn(counts, *, <options>, watch) -> Dag` (or `Regions`), with the options that the
+catalogue lists for it. The structure contains only informative attributes of `counts.schema`, and does not depend on
+the order of the rows unless a sample is drawn. Ties that no other rule decides go to the attribute that comes first in
+the schema.
 
 - `nb`, `tan`, `kdb`, `skdb`, `hill_climb`, `gbn`: directed acyclic graphs
 - `interactions`, `kikuchi`: regions

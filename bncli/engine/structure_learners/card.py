@@ -1,15 +1,15 @@
 """Columns of a score card: a beam search for attributes whose small tables together predict best, then for pairs.
 
-1. The values of every attribute are joined to at most MOST_GROUPS groups, by their class proportions
+1. The values of every attribute are joined into at most MOST_GROUPS groups, by their class proportions
    (`bncli.engine.parameters.card_tables.join_values`).
 2. Starting from the class frequencies, sets of columns grow by one column at a time. The gain of a candidate is the
    gain of one Newton step of its table on the residuals. The TRIED candidates with the highest gain are fitted together
    with the columns of the set, and the WIDTH sets with the lowest penalised loss are kept. Every group of an attribute
    after the first costs COST nats for every class after the first, about what a group gains by chance.
-3. The search ends at `columns` attributes, at half as many attributes as the card has rows, or if no set is better. If
-   the set has more than `rows` groups, the groups that cost least to join are joined, and a column that is left with
-   one group is dropped. In that case columns are also exchanged, one at a time, as long as the loss of the card with
-   its joined groups falls (`card_tables.GroupedFit.exchange`). Laplace's approximation chooses the penalty.
+3. The search ends at `columns` attributes, at half of `rows`, or if no set is better. If the set has more than `rows`
+   groups, the groups that cost least to join are joined, and a column that is left with one group is dropped. In that
+   case columns are also exchanged, one at a time, as long as the loss of the card with its joined groups falls
+   (`card_tables.GroupedFit.exchange`). Laplace's approximation chooses the penalty.
 4. With `pairs`, tables of two attributes are added one at a time. The PAIRS_TRIED pairs with the largest gain on the
    residuals (`join_codes`) are fitted, and the best one is added if the penalised loss falls. A pair costs COST per
    distinct cell after the first and class after the first, the logarithm of the number of candidate pairs, and the
@@ -22,8 +22,8 @@ gain of a candidate. Groups with equal values then count as one.
 Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS (FasterRisk). Conventions: with more than MOST_ROWS rows, a sample is
 searched for columns, and with more than PAIR_ROWS one for pairs. Ties go to the attribute that comes first. Attributes
 with more than MOST_CODES codes are in no pair. Of more than MOST_IN_PAIRS attributes, only the chosen single attributes
-and then the attributes with the largest single gain are combined to pairs. Cost: TRIED times WIDTH fits per column, and
-PAIRS_TRIED per pair.
+and then the attributes with the largest single gain are combined into pairs. Cost: TRIED times WIDTH fits per column,
+and PAIRS_TRIED per pair.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ STEPS, TOLERANCE = 12, 1e-5
 PAIR_ROWS, PAIRS_TRIED = 10_000, 4
 MOST_CODES, MOST_IN_PAIRS = 64, 30
 FINE_GROUPS, MOST_EXCHANGED = 20, 40
-"""The maximum number of groups per column before an exchange joins them, and of columns that take part in exchanges."""
+"""The maximum number of groups per column before an exchange joins them, and of columns that take part in exchanges.
+
+Columns that were already chosen take part even if there are more of them.
+"""
 
 
 class _Set(NamedTuple):
@@ -136,7 +139,11 @@ class _PairFit(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """Attributes with joined values: per attribute, the groups of codes and rows, and their number and order."""
+    """Attributes with joined values.
+
+    For each attribute, `groups` has the group of every code, `of_rows` the group of every row, `sizes` the number of
+    groups, and `orders` their order.
+    """
 
     fit: CardFit
     groups: dict[int, Index]
@@ -160,7 +167,7 @@ class _Columns(NamedTuple):
         return found
 
     def gain(self, p: Array, i: int) -> float:
-        """Return the gain of one Newton step of the table of attribute i, less the cost of its groups."""
+        """Return the gain in nats of one Newton step of the table of attribute i, less the cost of its groups."""
         gain, n_groups = newton_gain(self.fit, p, self.of_rows[i], self.sizes[i], self.orders[i])
         return gain - float(COST * (p.shape[1] - 1) * (n_groups - 1))
 
@@ -223,7 +230,8 @@ def _search(columns: _Columns, most: int) -> _Set:
 def _exchanged(data: Dataset, grouped: _Columns, singles: Sequence[int], most: int, rows: int) -> tuple[int, ...]:
     """Exchange columns of a card of `rows` rows, starting with `singles`; return at most `most` columns.
 
-    Groups are joined first. A column may be dropped, so that the others have more rows.
+    Groups are joined first. A column may be dropped, so that the others have more rows. If none is left, the first of
+    `singles` is returned.
     """
     # gains over the class frequencies alone
     p = np.tile(grouped.fit.probabilities(grouped.fit.frequencies()[np.newaxis]), (data.n_rows, 1))
@@ -323,7 +331,7 @@ def _with_pairs(
 
 
 def _log_choices(attribute: Attribute, n_groups: int) -> float:
-    """Return the approximate logarithm of the number of ways to form that many groups of an attribute's values."""
+    """Return the approximate logarithm of the number of ways to divide an attribute's values into `n_groups` groups."""
     n, k = attribute.n_values, min(n_groups - attribute.missing, attribute.n_values)
     if isinstance(attribute, NumericAttribute):
         # k - 1 cuts among n - 1 boundaries
@@ -335,7 +343,7 @@ def _log_choices(attribute: Attribute, n_groups: int) -> float:
 def _kept(
     singles: tuple[int, ...], pairs: Sequence[tuple[int, int]], columns: int, rows: int
 ) -> tuple[int, ...] | None:
-    """Return as many of the first single attributes as fit beside the pairs, or None if the pairs alone do not fit."""
+    """Return the longest prefix of `singles` that fits beside the pairs, or None if the pairs alone do not fit."""
     in_pairs = set(itertools.chain.from_iterable(pairs))
     for n in range(len(singles), -1, -1):
         # every single attribute has two rows of the card or more, and every pair three

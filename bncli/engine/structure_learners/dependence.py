@@ -1,6 +1,7 @@
 """Dependence of attributes on the class and on each other, and the selection of attributes to search on wide tables.
 
-Mutual informations are in nats and rounded to 12 digits, so that ties do not depend on the order of summation.
+Mutual informations are in nats and rounded to 12 significant digits, so that ties do not depend on the order of
+summation.
 
 Searches that compare pairs of attributes hold n x n matrices. A table of many columns is therefore narrowed before the
 search: to its informative attributes and, if there are more than the method can compare, to those with the largest
@@ -8,8 +9,9 @@ I(X_i; Y) (ties: the first in the schema). The structure found is then extended 
 attributes are searched, because the best of many thousand arcs would be noise.
 
 Conventions: up to WIDE attributes nothing is narrowed, so that later steps can use the tables that the search counted.
-In tan, kdb and hill-climb an attribute outside the search has the class as its only parent; in gbn and skdb it is not
-part of the network. kikuchi and interactions limit their candidates themselves.
+In tan, kdb and hill-climb an attribute outside the search has the class as its only parent; otherwise it is not part of
+the structure. kikuchi, interactions and card limit their candidates themselves, so for them only few rows narrow the
+table further.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ def k_dependence_parents(
     attribute that comes first in the schema. Source: Sahami 1996, KDD. Cost: one counting pass over all pairs.
 
     With constraints, attributes that must come later are moved back in the order; required parents come first, then
-    allowed ones.
+    allowed ones. Raises UsageError if more than k parents of an attribute are required, or the constraints form a
+    cycle.
     """
     scores = relevance(counts)
     order = tuple(sorted(counts.schema.informative, key=lambda i: (-scores[i], i)))
@@ -96,10 +99,10 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
     The result is gain[j, i], shape (n, n); 0 for uninformative attributes. If rows have missing values, both scores
     come from the rows in which i and j are observed.
 
-    Gains are in units of the twelfth digit of the largest score or gain, and rounded to integers. Rounding errors
-    of the sums then do not matter: equal gains compare as equal (the likelihood gain of an arc between independent
-    attributes is exactly 0), and sums of gains are exact.
-    Cost: one counting pass over all pairs; O(n^2) memory.
+    Gains are in units of the twelfth digit of the largest absolute gain or score without parents, and rounded to
+    integers. Rounding errors of the sums then do not matter: equal gains compare as equal (the likelihood gain of an
+    arc between independent attributes is exactly 0), and sums of gains are exact. Cost: one counting pass over all
+    pairs; O(n^2) memory.
     """
     informative = counts.schema.informative
     n = len(counts.schema.attributes)
@@ -129,8 +132,8 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
 def narrow(counts: Counts, method: str, watch: Watch) -> tuple[Counts, tuple[int, ...]]:
     """Return counts of only the attributes that the method searches, and their indices, ascending.
 
-    Counts of at most WIDE attributes, and counts without rows, are returned unchanged, with all indices. So are all
-    counts if the method is naive Bayes, which does not search.
+    Counts of at most WIDE attributes, and stored tables without rows, are returned unchanged, with all indices. So are
+    all counts if the method is naive Bayes, which does not search.
     """
     everything = tuple(range(len(counts.schema.attributes)))
     if method == "nb" or len(everything) <= WIDE or not counts.has_rows:

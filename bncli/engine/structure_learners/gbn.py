@@ -14,9 +14,10 @@ Two nodes count as independent given a set Z of others if
 With enough rows, and if every edge is stronger than epsilon, this finds the edges of the network that the rows were
 drawn from (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137; their PowerConstructor, as a
 classifier: Cheng & Greiner 1999, UAI). Relative frequencies make I(A; B | Z) too high by about
-(|A| - 1)(|B| - 1)|Z| / 2N nats, until there are so few rows that no two agree on Z and it falls to 0. So with many
-values there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed. Under
-`--missing-policy marginalize`, each I comes from the rows in which all its attributes are observed.
+(|A| - 1)(|B| - 1)|Z| / 2N nats (|S| being the number of joint values of S), until there are so few rows that no two
+agree on Z and it falls to 0. So with many values there are too many edges, and a larger epsilon is better; with large
+cut-sets edges are missed. Under `--missing-policy marginalize`, each I comes from the rows in which all its attributes
+are observed.
 
 Conventions: the nodes are the class and the informative attributes. The class is the lowest node, so that an edge whose
 direction nothing else decides leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in
@@ -52,7 +53,7 @@ Edge = tuple[Node, Node]
 Graph = Mapping[Node, set[Node]]
 """The neighbours of every node."""
 Information = Callable[[Node, Node, Sequence[Nodes]], list[float]]
-"""I(A; B | Z) of two nodes for each of several sets Z, in nats."""
+"""A function that returns I(A; B | Z) of two nodes for each of several sets Z, in nats."""
 CLASS_NODE = -1
 """The node of the class; all other nodes are attribute indices, so the class comes first."""
 DECIMALS = 12
@@ -62,7 +63,7 @@ CELLS_PER_ROW = 4
 NUMBERS_PER_ROW = 16
 """Cell numbers may reach this multiple of the number of rows before each is replaced by a representative row."""
 FEW_PLACES = 1 << 19
-"""Cell numbers below this are never replaced, however few rows there are."""
+"""`_numbered` never replaces cell numbers below this, however few rows there are."""
 MOST_PLACES = 1 << 24
 """The table that finds representative rows has at most this many entries, or NUMBERS_PER_ROW per row if more."""
 
@@ -71,7 +72,8 @@ def learn(counts: Counts, *, epsilon: float, constraints: ArcConstraints | None 
     """Return the network over the class and the informative attributes; `epsilon` is in bits.
 
     With constraints, attributes that may not be joined count as independent, required arcs are edges from the start
-    and stay, and edges with only one allowed direction are directed first. Arcs of the class are not constrained.
+    that no test removes, and edges with only one allowed direction are directed first. Arcs of the class are not
+    constrained.
     """
     data = counts.data
     if any(data.n_missing):
@@ -244,9 +246,9 @@ def orient(
     With constraints, edges that have only one allowed direction are directed before step 1. The second condition of 1
     is needed because the ends of a chain of weak edges seem independent whether or not the middle is known, and such
     chains are frequent (on random networks the condition halves the number of v-structures found and hardly loses a
-    true one). V-structures are taken by decreasing I(a; b | cut-set, c) (ties: lower c, then lower ends); any that
-    would reverse an arc, close a cycle or violate the constraints are left out. Cost: at most one evaluation of I for
-    each pair with a common neighbour.
+    true one). V-structures are taken by decreasing I(a; b | cut-set, c) (ties: lower c, then lower ends). One is left
+    out if either of its arcs alone would reverse an arc, close a cycle or violate the constraints. Cost: at most one
+    evaluation of I for each pair and common neighbour.
     """
     v_structures = []
     for c in sorted(graph):
@@ -305,7 +307,7 @@ class _Orientation:
                 descendants |= self._descendants[b]
 
     def propagate(self) -> None:
-        """Direct every edge for which exactly one direction is ruled out, lower edges first, until none is left."""
+        """Direct edges of which exactly one direction is ruled out, lower edges first, until no such edge is left."""
         changed = True
         while changed:
             changed = False
@@ -320,7 +322,7 @@ class _Orientation:
 
         It is ruled out if it would close a cycle or is not allowed, or if b would get a new parent that is not adjacent
         to another parent of b, new or old. New parents are a and its ancestors that are joined to b, because the other
-        direction would close a cycle. If b -> a would close a cycle or is not allowed, a -> b is not ruled out.
+        direction would close a cycle. The last reason does not count if b -> a would close a cycle or is not allowed.
         """
         if not self.may_point(a, b) or not self.may_point(b, a):
             return not self.may_point(a, b)
@@ -356,14 +358,14 @@ class CellTable(NamedTuple):
 
 @dataclass(frozen=True)
 class ConditionalInformation:
-    """Computes I(A; B | Z) of two nodes given any set of others, in nats, from one data set.
+    """The conditional mutual information I(A; B | Z) of nodes of one data set, in nats.
 
     With n_s the weight of the rows that have the values s on a set of nodes S,
 
         I(A; B | Z) = [ G(ABZ) + G(Z) - G(AZ) - G(BZ) ] / N,    G(S) = sum over observed s of n_s ln n_s
 
     The sets of a search overlap, so that an evaluation takes less than one new G on average. The sums are cached. So is
-    the last table of cells that occur, over all nodes of the call that counted it: the sets that follow are mostly
+    the last table of cells that occur, over all nodes of the last call's new sums: the sets that follow are mostly
     subsets of these nodes, and there are fewer such cells than rows. All new sums of a call are computed by
     partitioning the cells into smaller and smaller groups (`_sums_of`).
 

@@ -12,13 +12,14 @@ attribute at most `max_parents` attribute parents and, with `perfect`, any two p
 a logistic regression can represent the network. Greedy additions to naive Bayes are what Feelders & Ivanovs (2006, PGM)
 used; for the search, see Heckerman, Geiger & Chickering (1995, Machine Learning 20).
 
-Conventions: a gain is a difference of scores, so it is rounded to the 12th digit of the largest family score at the
-start. If gains tie, an addition comes before a deletion before a reversal, then the parent of higher I(X_i; Y), then
-the child of higher I(X_i; Y), then the attribute that comes first in the schema: most scores gain the same from both
-directions of a first arc, and the order of columns should not decide. Parents are listed by decreasing
-I(X_i; X_j | Y). Under `--missing-policy marginalize`, the search treats missing values as one more level. Cost: one
-sweep over the rows serves all candidates of one child (`bncli.engine.counting.table_batches`); there are n sweeps at
-the start, and one for each child that a move changes.
+Conventions: a gain is a difference of scores, so it is rounded to the 12th digit of the largest absolute score of an
+attribute in naive Bayes (or of 1 nat, if that is larger). If gains tie, an addition comes before a deletion before a
+reversal, then the parent of higher I(X_i; Y), then the child of higher I(X_i; Y), then the attribute that comes first
+in the schema: most scores gain the same from both directions of a first arc, and the order of columns should not
+decide. Parents are listed by decreasing I(X_i; X_j | Y). Under `--missing-policy marginalize`, the search treats
+missing values as one more level. Cost: all pairs are counted at the start; then one sweep over the rows serves all
+candidates of one child (`bncli.engine.counting.table_batches`), and a move takes about one sweep for each child that
+it changes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ ChildAndParents = tuple[int, frozenset[int]]
 LEAST_GAIN = 1e-9
 """A move must gain more than this, in nats."""
 MANY_ROWS = 1 << 16
-"""With at least this many rows, counting costs more than handling tables, and pairs are counted as super-attributes."""
+"""With at least this many rows, counting costs more than handling tables, so pairs of super-attributes are counted."""
 MAX_CELLS = 1 << 24
 """The maximum number of cells in a family's table (128 MiB)."""
 
@@ -61,7 +62,8 @@ def learn(
 ) -> Dag:
     """Return a network over the informative attributes whose score no single move improves.
 
-    With constraints, the search begins with the required arcs, and every move obeys the constraints.
+    With constraints, the search begins with the required arcs, and every move obeys the constraints. Raises UsageError
+    if the required arcs violate `max_parents` or `perfect`.
     """
     counts = counts.with_missing_levels("hill-climb", watch)
     scores = FamilyCache(counts, parse_score(structure_score))
@@ -165,9 +167,9 @@ class FamilyCache:
         return [self.score(i, frozenset()) for i in informative]
 
     def score_pairs(self, watch: Watch = silent) -> None:
-        """Compute the columns of all attributes without parents, counting each pair once.
+        """Compute the columns of all informative attributes without parents, counting each pair once.
 
-        If the largest pair has too many cells, nothing is computed, and columns are counted one by one when needed.
+        If the largest table of a pair has too many cells, nothing is computed, and columns are counted when needed.
         """
         data, rule = self.counts.data, self.rule
         informative, n = data.schema.informative, len(data.schema.attributes)
@@ -215,7 +217,7 @@ class FamilyCache:
         return self._single_scores[child, parents]
 
     def column(self, child: int, parents: frozenset[int]) -> Array:
-        """Return the score of (child, parents + j) for every attribute j, shape (n,); -inf if j cannot be a parent."""
+        """Return the score of (child, parents + j) for every attribute j, shape (n,); -inf if j cannot be added."""
         if (child, parents) not in self._columns:
             data = self.counts.data
             base = (child, *sorted(parents))
@@ -242,7 +244,7 @@ class Arcs:
       that are joined;
     - an arc j -> i must stay in a perfect graph if j and i have a common child: sum over c of A[j, c] A[i, c] > 0;
     - with constraints, j may become a parent of i if that arc is allowed and j may be in one table with each parent of
-      i; required arcs exist from the start and stay.
+      i; required arcs exist from the start and stay. Raises UsageError if they violate `max_parents` or `perfect`.
 
     Cost of a matrix: n times the number of arcs; R is updated after an addition in O(n^2), rebuilt after a deletion.
     """

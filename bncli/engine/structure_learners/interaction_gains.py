@@ -53,7 +53,7 @@ MAX_CELLS = 1 << 12
 WIDE = 128
 """Attributes with more codes than this are not packed into super-attributes; only codes that occur are counted."""
 NUMBERS_AT_A_TIME = 1 << 24
-"""The maximum number of residuals and curvatures, one of each per row and class, in memory at a time (128 MiB)."""
+"""The maximum number of residuals and curvatures in memory at a time (128 MiB), unless those of one class are more."""
 
 
 class Interaction(NamedTuple):
@@ -68,8 +68,8 @@ class Gains:
     """The gains of adding tables over sets of `attributes` to a model with the tables `cells`.
 
     Numeric attributes are binned to at most `bins` intervals, or not at all if it is None. `cells` (K, n_cells) may
-    have been fitted on other rows than the likelihood has. Lists contain all candidates, including candidates with a
-    negative gain, in descending order of gain.
+    have been fitted on other rows than the likelihood has. Sets whose table would have more than MAX_CELLS cells are
+    not candidates. Lists contain all candidates, even with a negative gain, in descending order of gain.
     """
 
     likelihood: ConditionalLikelihood
@@ -80,7 +80,7 @@ class Gains:
     watch: Watch = silent
 
     def of_pairs(self) -> list[Interaction]:
-        """Return all pairs of the attributes with their gains."""
+        """Return all pairs of the attributes that are candidates, with their gains."""
         binned = _bin_rows(self.likelihood.data, self.attributes, self.bins)
         narrow = [i for i in self.attributes if binned.radices[i] <= WIDE]
         wide = [(i,) for i in self.attributes if binned.radices[i] > WIDE]
@@ -107,7 +107,7 @@ class Gains:
         return _rank(total)
 
     def of_extensions(self, sets: Sequence[AttributeSet]) -> list[Interaction]:
-        """Return all sets that extend one of `sets` by one attribute, with gains; () extends to single attributes."""
+        """Return all candidates that extend one of `sets` by one attribute, with their gains; () extends to singles."""
         binned = _bin_rows(self.likelihood.data, self.attributes, self.bins)
         total: dict[AttributeSet, float] = defaultdict(float)
         for columns in self._residual_columns():
@@ -115,7 +115,7 @@ class Gains:
         return _rank(total)
 
     def _residual_columns(self) -> Iterator[list[Array]]:
-        """Yield, for C classes at a time, arrays (2 C, rows) per block: w (1[y_t = y] - P), then w P (1 - P)."""
+        """Yield, for C classes at a time, an array (2 C, rows) per block: w (1[y_t = y] - P), then w P (1 - P)."""
         data, fusion = self.likelihood.data, self.likelihood.fusion
         # of two classes the residuals of one are the negatives of the other's
         classes = np.arange(int(data.n_labels == 2), data.n_labels)
@@ -290,7 +290,7 @@ class Extensions:
 
     @cached_property
     def _fused(self) -> list[list[Codes]]:
-        """The codes of the rows, [s][p] for block s and super-attribute p, in the narrowest integer type."""
+        """The joint codes of the rows, [s][p] for block s and super-attribute p, in the narrowest unsigned type."""
         return self.data.map(_fuse, self._supers)
 
 

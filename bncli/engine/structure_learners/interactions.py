@@ -42,7 +42,7 @@ the sums of g and h over all codes of a region, made in one pass over the rows f
 With g and h summed over the cells of a grid for each class, the value of the grid is what one Newton step of its table
 with the penalty lambda gains, minus what it would gain by chance, in nats:
 
-    v = sum over cells c and classes y of (g^2 - h) / (2 (h + lambda))
+    v = sum over cells c and classes y of (g^2 - h) / (2 (h + lambda)),    lambda = 1
 
 By chance alone, g^2 = h on average where nothing was fitted, and less where the model has the smaller tables. The cuts
 are the best of many, so that gains of pure noise are positive too; a table of noise gains little, and the penalty of
@@ -63,10 +63,10 @@ Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016
 NeurIPS).
 
 **The fits** (`additive_fit`) are quick and penalised, and accurate enough to find interactions in their residuals.
-Effects are in thermometer coding (`bncli.engine.parameters.effect_coding`), each with penalty lambda. They start at 0,
+Effects are in thermometer coding (`bncli.engine.parameters.effect_coding`), all with the penalty 10. They start at 0,
 or from a fit to some of the families.
 
-lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that its residuals hardly show what it
+With the penalty 1, many cuts and few rows, the fit follows the rows so closely that its residuals hardly show what it
 lacks (on eight tables, interactions chosen after a fit with 10 are better). The tolerance is loose, since gains of
 interactions are sums of residuals over many rows, which the last digits of a fit do not change.
 """
@@ -101,21 +101,27 @@ from bncli.watch import Watch, silent
 CANDIDATE_BINS = (None, 5, 4)
 """The maximum number of intervals per attribute in candidates of 1, 2 and more attributes; None is no limit."""
 REGIONS_PER_ATTRIBUTE = (0, 3, 2, 1)
-"""The maximum number of regions of 1, 2, 3 and more attributes per combined attribute; all single attributes join."""
+"""The maximum number of regions of 1, 2, 3 and more attributes per combined attribute.
+
+The first number is not used, since all single attributes join.
+"""
 INTERVALS, ROWS_PER_INTERVAL = 20, 13
 """A single attribute has at most INTERVALS intervals, or one per ROWS_PER_INTERVAL rows and attribute if more."""
 CUT_AT = 40
-"""Larger regions may be cut at the ends of this many intervals, or of as many as single attributes have if more."""
+"""The maximum number of groups between which an attribute is cut in a region of several attributes.
+
+A single attribute may have more intervals than that; then this larger maximum applies to all regions.
+"""
 MOST_COMBINED, ROWS_PER_COMBINED = 100, 10
 """At most MOST_COMBINED attributes are combined, or one per ROWS_PER_COMBINED rows if that is more."""
 LEAST_GAIN = 1.0
-"""The minimum gain of a region of several attributes, in nats: even noise gains a little, as cuts are optimised."""
+"""The minimum gain of a region of several attributes, in nats; even noise gains a little, since cuts are optimised."""
 SEARCHED_ROWS, SEED = 1 << 16, 0
 """With more than SEARCHED_ROWS rows, a sample drawn with SEED is searched."""
 REGION_SHARE, CUT_SHARE = 3e-4, 1.5e-4
 """The minimum gains of a region and of a cut in a region, as fractions of the loss of the model so far."""
 MAX_SUMS = 1 << 15
-"""The maximum number of sums of a region."""
+"""The maximum number of sums of a region, unless FEWEST_BINS or the levels of categorical attributes need more."""
 FEWEST_BINS = 8
 SUMS_AT_A_TIME = 1 << 22
 """About how many sums of regions are computed in one pass over the rows (32 MiB)."""
@@ -198,7 +204,7 @@ def _as_regions(grown_regions: Sequence[GrownRegion], max_order: int) -> Regions
 
 
 def _with_cuts_of_larger_regions(data: Dataset, grown_regions: list[GrownRegion]) -> list[GrownRegion]:
-    """Give the single table of every attribute with a monotonicity constraint all the cuts that larger regions have.
+    """Give the single table of each attribute with a monotonicity constraint all cuts that it has in any region.
 
     Otherwise the single table could not offset a larger table that violates the constraint.
     """
@@ -223,9 +229,10 @@ def grow_regions(
 ) -> list[GrownRegion]:
     """Choose the cuts of each set of attributes; return the regions by decreasing gain.
 
-    Gains are over the model with the tables `cells` (K, n_cells). An attribute may be cut where one of `finest` groups
-    of its codes ends. After the first cut of each attribute, every further cut gains at least `least` nats. Levels of
-    categorical attributes stay separate even if there are more cells than the rows support.
+    Gains are over the model with the tables `cells` (K, n_cells). The codes of a numeric attribute are first joined to
+    at most `finest` groups, and it is cut where a group ends. After the first cut of each attribute, every further cut
+    gains at least `least` nats. Levels of categorical attributes stay separate even if there are more cells than the
+    rows support.
     """
     data, regions = likelihood.data, list[GrownRegion]()
     # with two classes, the residuals of one are the negatives of the other's: only one is summed, and counted twice

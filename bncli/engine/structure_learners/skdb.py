@@ -10,13 +10,13 @@ Machine Learning Research 17). With p_t = P(y_t | x_t) from the network learned 
 If rows belong together in units, the network is learned without all rows of the row's unit. If rows have times, the
 latest rows are held out once, and the losses are computed on them with the network of the earlier rows
 (`bncli.engine.data.splits`). In both cases, cuts and groups of levels that depend on the labels must not use the rows
-left out, since the labels of a unit agree. If the raw rows are available, cuts, the order of the attributes and their
-parents are therefore learned again in 5 folds of units (or without the latest rows), and k' and the number of
-attributes with the lowest loss on the held-out rows are chosen.
+left out. If the raw rows are available, cuts, the order of the attributes and their parents are therefore learned again
+in 5 folds of units (or without the latest rows), and k' and the number of attributes with the lowest loss on the
+held-out rows are chosen.
 
 Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. No attribute at all is
-chosen if none lowers the loss. Networks whose tables have more than 2^27 entries (1 GiB) in total are not candidates if
-an attribute has parents. Under `--missing-policy marginalize`, the choice treats missing values as one more level
+chosen if none lowers the loss. With k' > 0, networks whose tables have more than 2^27 entries (1 GiB) in total are not
+candidates. Under `--missing-policy marginalize`, the choice treats missing values as one more level
 (`Counts.with_missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each attribute and k'.
 """
 
@@ -42,9 +42,9 @@ from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
 
 TIE = 1e-10
-"""Classes whose score is at most this far (nats) below the highest are tied; the first of them is predicted."""
+"""Classes whose scores are at most TIE nats below the highest are tied with it; the first of them is predicted."""
 LATEST_PART = 5
-"""If rows have times, the latest of this many equal parts of the rows is held out."""
+"""If rows have times, the rows are divided by time into this many equal parts, and the latest part is held out."""
 MOST_SCORES = 1 << 26
 """The maximum number of scores in memory at a time (512 MiB); values of k that do not fit take further rounds."""
 
@@ -95,7 +95,7 @@ def learn(
 def _losses_with_own_cuts(
     data: Dataset, k: int, loss: str, constraints: ArcConstraints | None, shape: tuple[int, int]
 ) -> Array:
-    """Return losses as `nested_losses` does, on the held-out rows of all splits; each split learns cuts and networks.
+    """Return losses as `nested_losses` does, on the held-out rows of all splits; each has its own cuts and networks.
 
     `shape` is the shape of the result. If a split has fewer attributes or parents to choose from, its loss with all of
     them is used for larger numbers too.
@@ -121,7 +121,7 @@ class HeldOut(NamedTuple):
     """Sets of rows that are left out together, instead of single rows.
 
     `sets` has the number of each row's set, and `weights` the weight of each row in the loss, both per row block;
-    `method` is the name used in the note about the choice.
+    `method` is its name in the note about the choice.
     """
 
     method: str
@@ -162,7 +162,7 @@ def _held_out_sets(data: Dataset, method: str, sets: Index, weights: Array) -> H
 
 
 def _feasible_k(schema: Schema, attributes: Sequence[tuple[int, Sequence[int]]], k: int) -> list[int]:
-    """Return, for each prefix of the order, 1 + the highest k' <= k whose tables fit within MAX_ENTRIES; at least 1."""
+    """Return 1 + the highest k' <= k whose tables fit in MAX_ENTRIES, at least 1, for each nonempty prefix of the order."""
     limits, totals = [], [0] * (k + 1)
     for i, parents in attributes:
         entries = len(schema.labels) * schema.cardinalities[i]
@@ -184,12 +184,12 @@ def nested_losses(
     watch: Watch = silent,
     held_out: HeldOut | None = None,
 ) -> Array:
-    """Return the leave-one-out loss of many nested networks, shape (largest of n_k, 1 + attributes).
+    """Return the leave-one-out or held-out loss of nested networks, shape (largest of n_k, 1 + attributes).
 
     attributes[p] is an attribute and its parents, in order, among the earlier ones. The network (k, p) has the first p
     attributes, each with the class and the first k of its parents as parents. Networks with attribute p are computed
-    for k below n_k[p], which never rises with p; the others have an infinite loss. Losses are means over rows (rmse:
-    the root of a mean). The networks (k, p - 1) and (k, p) differ by one factor:
+    for k below n_k[p], which never rises with p; the others have an infinite loss. Losses are weighted means over rows
+    (rmse: the root of a mean). The networks (k, p - 1) and (k, p) differ by one factor:
 
         ln P(y, x_1..x_p; k) = ln P(y) + sum over i <= p of ln theta_i(x_i | first k parents of i, y)
 
@@ -227,7 +227,7 @@ def _nested_sums(
     loss: str,
     held_out: HeldOut | None,
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield (k, p, summed loss) of every network with k in `ks`."""
+    """Yield (k, p, weighted sum of losses) of every feasible network with k in `ks`."""
     none = no_attributes(data)
     # joint codes of no attributes: the class counts, (K, 1)
     by_class = _count_by_class(data, none)

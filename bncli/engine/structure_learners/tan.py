@@ -8,7 +8,7 @@ conditional mutual information of its ends given the class, in nats, on weighted
 This tree maximises the likelihood among all trees (Friedman, Geiger & Goldszmidt 1997, Machine Learning 29). With
 another score, the weight of an arc j -> i is its gain, score(i | class, j) - score(i | class). If the score is
 equivalent, both directions have the same weight and the spanning tree is the best tree; if not, the best directed tree
-over all roots is found instead (`best_branching`). A forest need not span: it has only the edges with a positive gain.
+over all roots is found instead (`best_branching`). A forest need not span: it has only edges of positive weight.
 
 Conventions: the root of an undirected tree is its attribute with the highest I(X_i; Y). Every tie goes to the attribute
 that comes first in the schema. Cost: one counting pass over all pairs; O(n^2) time and memory for the weights.
@@ -41,8 +41,8 @@ def learn(
 ) -> Dag:
     """Return the best tree, or forest, over the informative attributes, each of which also has the class as a parent.
 
-    With constraints, it is the best tree that obeys them. If they leave an attribute no possible parent, there are
-    several trees, as few as possible.
+    With constraints, it is the best tree that obeys them, or as few trees as possible if no single tree does. Raises
+    UsageError if they require more than one parent of an attribute.
     """
     nodes = counts.schema.informative
     score = None if structure_score == "cmi" else parse_score(structure_score)
@@ -67,11 +67,12 @@ def learn(
 def _constrained_tree(
     unconstrained: dict[int, int], weights: Array, counts: Counts, constraints: ArcConstraints, *, forest: bool
 ) -> dict[int, int]:
-    """Return the parents in the best directed trees that obey the constraints: the unconstrained ones if these do.
+    """Return the parent of each child in the best directed trees that obey the constraints.
 
-    Nodes are sorted by decreasing I(X_i; Y), so that among equally good roots the most relevant is taken. Weights are
-    rounded to the twelfth significant digit of the largest and scaled to integers, so that their sums are exact.
-    Raise UsageError if an attribute has more than one required parent.
+    These are the unconstrained trees if they obey the constraints. Nodes are sorted by decreasing I(X_i; Y), so that
+    among equally good roots the one with the highest is taken. Weights are rounded to the twelfth significant digit of
+    the largest and scaled to integers, so that their sums are exact. Raises UsageError if an attribute has more than
+    one required parent.
     """
     n = len(constraints.names)
     parents = tuple((unconstrained[i],) if i in unconstrained else () for i in range(n))
@@ -160,10 +161,10 @@ def directed_away(edges: Iterable[tuple[int, int]], roots: Iterable[int]) -> dic
 def best_branching(weights: Array, *, forest: bool, rooted: Mask | None = None) -> list[int | None]:
     """Return the parent of every node, None for a root, in the directed trees of highest total weight.
 
-    weights[u, v] is the weight of the arc u -> v, -inf if it is not allowed; the diagonal is ignored. With `forest`
-    there may be any number of trees, and only arcs of positive weight; otherwise there are as few trees as the arcs
-    allow, one if all are allowed. `rooted` is True for nodes that may be roots (all by default); every other node needs
-    an allowed incoming arc.
+    weights[u, v] is the weight of the arc u -> v, -inf if it is not allowed; the diagonal is ignored. `rooted` is True
+    for nodes that may be roots (all by default); every other node needs an allowed incoming arc. With `forest` there
+    may be any number of trees, and an arc into a node that may be a root has positive weight or is left out; otherwise
+    there are as few trees as the arcs allow, one if all are allowed.
 
     Every node takes its heaviest incoming arc. If these arcs form a cycle, the cycle is contracted to one node. The
     weight of an arc into it is its gain over the arc of the cycle that it would replace,

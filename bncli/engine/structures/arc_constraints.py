@@ -22,7 +22,7 @@ class ArcConstraints:
 
     - allowed[j, i]: an arc j -> i may exist; required[j, i]: it must exist
     - together[i, j]: i and j may be in one table; symmetric
-    - earlier[j, i]: j comes before i in any order of the attributes, because of an arc, a tier or the root
+    - earlier[j, i]: j comes before i in every order of the attributes, because of a required arc, a tier or the root
     - max_parents: the maximum number of attribute parents of an attribute, or None for any number
     - names: the names of the attributes, for messages
     """
@@ -38,8 +38,8 @@ class ArcConstraints:
     def of(cls, knowledge: Knowledge, schema: Schema) -> ArcConstraints:
         """Return the constraints on the attributes of the schema.
 
-        An arc is not required if it has an end with a single code, since structures leave such attributes out. Raises
-        UsageError for a name that is not an attribute.
+        An arc from or to an attribute with a single code is not required, since structures leave such attributes out.
+        Raises UsageError for a name that is not an attribute.
         """
         names = tuple(attribute.name for attribute in schema.attributes)
         for name in knowledge.names:
@@ -95,9 +95,9 @@ class ArcConstraints:
         return tuple(placed)
 
     def parents_among(self, child: int, candidates: Sequence[int], most: int) -> tuple[int, ...]:
-        """Return at most `most` (or max_parents) parents: the required ones, then the first candidates that may join.
+        """Return parents from `candidates`, in order: the required ones, then those that constraints allow beside them.
 
-        All of them are taken from `candidates`. Raises UsageError if more parents are required than may be returned.
+        There are at most `most` parents, and at most max_parents. Raises UsageError if more of them are required.
         """
         most = most if self.max_parents is None else min(most, self.max_parents)
         chosen = [j for j in candidates if self.required[j, child]]
@@ -116,7 +116,7 @@ class ArcConstraints:
         """Return whether the attributes may form a region, which is a table without arcs.
 
         A region has no directions, so two attributes may not share one if an arc between them is forbidden in either
-        direction.
+        direction. It has at most max_parents + 1 attributes. Required arcs are not checked.
         """
         if self.max_parents is not None and len(region) > self.max_parents + 1:
             return False
@@ -135,7 +135,7 @@ class ArcConstraints:
         return not (arcs & ~self.allowed).any() and not (self.required & ~arcs).any()
 
     def check(self, structure: Structure) -> None:
-        """Raise BncliError unless a structure obeys all constraints."""
+        """Raise BncliError unless the structure obeys all constraints (for regions: all but required arcs)."""
         if not self.is_obeyed(structure):
             what = f"--structure {structure.method} found no structure that obeys all of --knowledge"
             raise BncliError(what, hint="use --structure tan, kdb or hill-climb, or require fewer arcs")

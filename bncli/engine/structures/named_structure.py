@@ -36,7 +36,7 @@ class NamedDag:
 
     A name that occurs only as a parent is a node without parents. `class_name` is None if the file does not name the
     node of the class; then the schema given to `resolve` does. `where` is the file, for error messages. `arcs` is "cv"
-    if the user did not choose the method, so that held-out rows may decide which arcs are kept.
+    if held-out rows may choose among the arcs, because the user did not choose the method; "all" keeps all arcs.
 
     Raises BncliError if a parent is listed twice or the graph has a cycle.
     """
@@ -77,7 +77,8 @@ class NamedDag:
     def resolve(self, schema: Schema) -> Dag:
         """Return the same graph over attribute indices, without uninformative attributes.
 
-        Raises BncliError if the class or an attribute is not in the schema.
+        Raises BncliError if the graph has another class than the schema, or a node that the schema lacks. If the graph
+        does not name its class, the schema's class must be a node.
         """
         name = schema.class_name
         if self.class_name is not None:
@@ -207,10 +208,11 @@ class NamedRegions:
         return tuple(dict.fromkeys(itertools.chain.from_iterable(self.regions)))
 
     def resolve(self, schema: Schema) -> Regions:
-        """Return the regions over attribute indices, without uninformative attributes and regions inside earlier ones.
+        """Return the regions over attribute indices, without uninformative attributes or regions inside earlier ones.
 
-        If a region loses an attribute, the trace and the gains no longer apply and are dropped. Raises BncliError if
-        the class or an attribute is not in the schema, or if an attribute does not have one of the cuts.
+        A region without informative attributes is left out. If a region loses an attribute, the trace and the gains no
+        longer apply and are dropped. Raises BncliError if the class is not the schema's, if an attribute is not in the
+        schema, or if cuts are given for a categorical attribute or are not cuts of the attribute.
         """
         _check_class(self.class_name, schema.class_name, self.where)
         index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
@@ -330,7 +332,7 @@ def _check_class(own: str, requested: str, where: str) -> None:
 
 
 def _check_attributes(names: Iterable[str], known: Collection[str], where: str) -> None:
-    """Raise BncliError, with a suggestion if an attribute is similar, for the first name that is not an attribute."""
+    """Raise BncliError for the first name that is not an attribute, suggesting a similar attribute if there is one."""
     for name in names:
         if name not in known:
             import difflib

@@ -1,13 +1,13 @@
 """Regrouped attributes: neighbouring intervals joined, so that tables over several attributes stay small.
 
-An attribute has one set of codes, fine enough for a table of its own. In a table over two or three attributes this
-would be too many cells, so its family uses each attribute in a coarser binning: a grouping of its codes,
+An attribute has one set of codes, fine enough for a table of its own. A table over the codes of two or three attributes
+would have too many cells, so its family uses each attribute in a coarser binning: a grouping of its codes,
 
     coarse code = grouping[code],
 
 which joins neighbouring intervals into a few groups of about equal training weight. A heavy interval remains a group of
 its own if possible, as in equal-frequency cuts (`bncli.engine.kernels.binning`). A missing level keeps a code of its
-own, the last. The levels of a categorical attribute have no order and are not joined.
+own, the last. The levels of a categorical attribute have no order and are not joined here.
 
 Rows are counted over regrouped attributes as over any others: each distinct pair of attribute and grouping becomes one
 more column of the data set, whichever families share it, and the families become plain families over these columns.
@@ -29,13 +29,13 @@ from bncli.engine.kernels.binning import group_ends
 from bncli.engine.structures.structure import Family, Grouping, Groupings
 
 CACHE_SIZE = 4096
-"""The number of cached groupings and regrouped attributes; folds and candidates use the same ones again and again."""
+"""The maximum number of cached groupings, and of cached regrouped attributes; folds and candidates reuse them."""
 _ROUNDING = 1e-12
 """Log-odds, in nats, that differ by no more than this are treated as equal."""
 
 
 def group_intervals_by_size(attributes: Sequence[Attribute], bins: Sequence[int | None]) -> Groupings:
-    """Return the grouping of every attribute to at most m intervals, for each entry m of `bins` (None: no grouping)."""
+    """Return every attribute's grouping into at most m intervals (None: no grouping), for each entry m of `bins`."""
     return tuple(tuple(None if most is None else group_intervals(a, most) for a in attributes) for most in bins)
 
 
@@ -43,7 +43,7 @@ def group_intervals(attribute: Attribute, bins: int) -> Grouping | None:
     """Return the coarse code of every code, for at most `bins` >= 1 intervals and a possible missing level.
 
     Return None if the attribute has no more intervals than that, or is categorical. The grouping depends only on the
-    training frequencies. Cost: a few operations per interval.
+    training frequencies.
     """
     if not isinstance(attribute, NumericAttribute) or attribute.n_values <= bins:
         return None
@@ -109,13 +109,16 @@ def join_equal_intervals(attribute: Attribute, values: Array) -> Grouping | None
 
 
 def regroup_codes(codes: Codes, grouping: Grouping) -> Codes:
-    """Return the coarse codes in the narrowest type; the code for "unobserved" stays the one after the last."""
+    """Return the coarse codes in the narrowest type; "unobserved" is again the code after the last one."""
     n_codes = max(grouping) + 1
     return np.array((*grouping, n_codes), code_dtype(n_codes + 1))[codes]
 
 
 def relative_frequencies(attribute: Attribute, grouping: Grouping | None) -> Array:
-    """Return the relative training frequencies of the codes or coarse codes; uniform if nothing was counted."""
+    """Return the relative training frequencies of the codes, or of the coarse codes if there is a grouping.
+
+    If nothing was counted, all codes (not the coarse codes) are taken to be equally frequent.
+    """
     counts = np.array(attribute.frequencies, dtype=np.float64)
     if not counts.sum() > 0:
         counts = np.ones(attribute.cardinality)
@@ -126,10 +129,10 @@ def relative_frequencies(attribute: Attribute, grouping: Grouping | None) -> Arr
 
 
 def with_regrouped_columns(data: Dataset, families: Sequence[Family]) -> tuple[Dataset, tuple[Family, ...]]:
-    """Add a column for each regrouped attribute; return the data, and the families over these columns.
+    """Add a column per pair of attribute and grouping; return the data, and plain families over these columns.
 
     The families stay in order and keep their cells. If nothing is regrouped, both are returned unchanged. Cost: one
-    look-up per row and regrouped attribute.
+    look-up per row and added column.
     """
     regrouped = regrouped_attributes(families)
     if not regrouped:
@@ -150,6 +153,6 @@ def with_regrouped_columns(data: Dataset, families: Sequence[Family]) -> tuple[D
 
 
 def regrouped_attributes(families: Iterable[Family]) -> tuple[tuple[int, Grouping], ...]:
-    """Return each regrouped attribute of these families once, with its grouping, in the order of first use."""
+    """Return the distinct pairs of a regrouped attribute and its grouping in these families, in order of first use."""
     binned = (pair for family in families for pair in family.binned_attributes)
     return tuple(dict.fromkeys((a, grouping) for a, grouping in binned if grouping is not None))

@@ -1,8 +1,8 @@
 """Scores of a family: how well its parents explain a child. A network's score is the sum over its families.
 
-Every function takes counts of shape (..., r, q, K): batch axes, the child's r values, one flat axis of the q
+Every score takes counts of shape (..., r, q, K): batch axes, the child's r values, one flat axis of the q
 configurations of its attribute parents (q = 1 without any), and the K classes, since the class is a parent too. It
-returns one score per element of the batch, in nats; higher is better. Rows may be weighted, so counts need not be
+has one value per element of the batch, in nats; higher is better. Rows may be weighted, so counts need not be
 integers. In the formulas, N is the sum of the counts, k a value of the child, j a configuration, c a class, and G the
 gamma function.
 
@@ -63,9 +63,9 @@ from bncli.engine.kernels.arrays import Array, log_sum
 from bncli.errors import BncliError
 
 STEP = 1.0 / 32.0
-"""The step of the trapezoidal rule."""
+"""The step of the trapezoidal rule, in ln z."""
 RANGE = 45.0
-"""Outside exp(-RANGE) .. exp(RANGE) the integrands are below rounding errors."""
+"""The integrals run over z from exp(-RANGE) to exp(RANGE); beyond, the integrands are below rounding errors."""
 
 
 class FamilyScore(NamedTuple):
@@ -81,7 +81,7 @@ class FamilyScore(NamedTuple):
 
 
 def log_likelihood(counts: Array) -> Array:
-    """Return the log-likelihood of the child at its most likely parameters, the relative frequencies; at most 0.
+    """Return the maximum log-likelihood of the child, attained at the relative frequencies; at most 0.
 
         ll = sum over k, j, c of N_kjc ln (N_kjc / N_jc)
 
@@ -103,7 +103,8 @@ def log_likelihood(counts: Array) -> Array:
 def aic(counts: Array) -> Array:
     """Return Akaike's information criterion: ll - (r - 1) q K.
 
-    Configurations without rows count as parameters too. Source: Akaike 1974, IEEE Transactions on Automatic Control 19.
+    Parameters of configurations without rows are counted too.
+    Source: Akaike 1974, IEEE Transactions on Automatic Control 19.
     """
     return log_likelihood(counts) - free_parameters(counts)
 
@@ -111,8 +112,9 @@ def aic(counts: Array) -> Array:
 def bic(counts: Array) -> Array:
     """Return the Bayesian information criterion: ll - (ln N) / 2 * (r - 1) q K.
 
-    Configurations without rows count as parameters too, so the penalty follows from the cardinalities. A total weight
-    below 1 counts as 1, so that the penalty is never negative. Source: Schwarz 1978, Annals of Statistics 6.
+    Parameters of configurations without rows are counted too, so the penalty depends only on the cardinalities and N.
+    A total weight N below 1 counts as 1, so that the penalty is never negative.
+    Source: Schwarz 1978, Annals of Statistics 6.
     """
     n = np.maximum(counts.sum(axis=(-3, -2, -1)), 1.0)
     return np.asarray(log_likelihood(counts) - 0.5 * np.log(n) * free_parameters(counts))
@@ -123,19 +125,19 @@ def k2(counts: Array) -> Array:
 
         k2 = sum over j, c of { ln G(r) - ln G(N_jc + r) + sum over k of ln G(N_kjc + 1) }
 
-    Uniform priors in all families do not agree with each other, so the score is not equivalent.
+    Uniform priors in different families are not consistent with each other, so the score is not equivalent.
     Source: Cooper & Herskovits 1992, Machine Learning 9.
     """
     return log_marginal_likelihood(counts, 1.0)
 
 
 def bdeu(counts: Array, strength: float) -> Array:
-    """Return the log marginal likelihood under a Dirichlet prior worth S = `strength` > 0 rows, spread evenly.
+    """Return the log marginal likelihood under a uniform Dirichlet prior that is worth S = `strength` > 0 rows.
 
         bdeu = sum over j, c of { ln G(r a) - ln G(N_jc + r a) + sum over k of [ ln G(N_kjc + a) - ln G(a) ] }
         a = S / (r q K)
 
-    All families share one prior over rows, so the score is equivalent.
+    The priors of all families follow from one prior over rows, so the score is equivalent.
     Source: Heckerman, Geiger & Chickering 1995, Machine Learning 20.
     """
     return log_marginal_likelihood(counts, strength / math.prod(counts.shape[-3:]))
@@ -144,9 +146,9 @@ def bdeu(counts: Array, strength: float) -> Array:
 def acll(counts: Array, pseudo_counts: float, prior: str | None = None) -> Array:
     """Return the approximate conditional log-likelihood (aCLL).
 
-    Unlike the conditional log-likelihood itself, it is a sum over families, so that the best tree can be found. It is
-    not equivalent. `pseudo_counts` is N' > 0. `prior` is the distribution of P(row, class), as `prior_approximation`
-    reads it; None means Dirichlet(1, ..., 1, N).
+    Unlike the conditional log-likelihood itself, it is a sum over families, so that the best tree can be found
+    exactly. It is not equivalent. `pseudo_counts` is N' > 0. `prior` is the distribution of P(row, class), as
+    `prior_approximation` reads it; None means Dirichlet(1, ..., 1, N).
     """
     n_labels = counts.shape[-1]
     if prior is None:
@@ -213,7 +215,7 @@ def log_marginal_likelihood(counts: Array, prior: float) -> Array:
 
 
 class LinearApproximation(NamedTuple):
-    """The slope and the intercept of the linear fit, in nats; arrays of any shape."""
+    """The slope beta and the intercept gamma (in nats) of the linear fit; arrays of any shape."""
 
     beta: Array
     gamma: Array

@@ -5,9 +5,9 @@ A structure determines which attributes share a table. Scoring needs only its `f
 A graph is perfect if any two parents of a common child are joined by an arc. P(target | all other nodes) depends only
 on the graph's *canonical form*: the target, its children, its parents and its children's parents, with the target's
 parents married, that is, joined pairwise. If this form is perfect, the network represents the same distributions of the
-target as a log-linear model over the complete sets of the undirected form, hence as a logistic regression (Roos,
-Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Naive Bayes, trees, forests and k-dependence networks
-with k = 1 are perfect below their class; other networks need not be.
+target as a log-linear model over the cliques of the undirected form, hence as a logistic regression (Roos, Wettig,
+Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Naive Bayes, trees, forests and k-dependence networks with
+k = 1, in which the class is a parent of every attribute, are perfect; other networks need not be.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Grouping = tuple[int, ...]
 BinnedAttribute = tuple[int, Grouping | None]
 """An attribute with the grouping of its codes, or None if they are not grouped."""
 Groupings = tuple[tuple[Grouping | None, ...], ...]
-"""groupings[k][i] is the grouping of attribute i (or None) in regions of k + 1 attributes, or more for the last k."""
+"""groupings[k][i] is the grouping, or None, of attribute i in regions of k + 1 attributes (last k: or more)."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """A set of attributes scored by one table: first the child, if there is one, then its parents in order.
+    """A list of attributes with one table: a child and its parents in order, the parents of the class, or a region.
 
     The cell of a row is the mixed-radix number of its codes, with the first attribute as the most significant digit:
 
@@ -92,8 +92,8 @@ class Dag:
 
     `parents[i]` are the attribute parents of attribute i, in their listed order, without the class. `class_children`
     are the attributes that have the class as a parent, ascending; `class_parents` are the attribute parents of the
-    class itself. An attribute in none of them is not part of the network. `method` and `options` record how the
-    structure was found, for its file.
+    class itself. An attribute without an arc is not part of the network. `method` and `options` record how the
+    structure was found; they are stored in structure files.
     """
 
     parents: tuple[tuple[int, ...], ...]
@@ -152,7 +152,7 @@ def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> U
     """Return the first two parents of a common child that the canonical form does not join, or None if it is perfect.
 
     `parents` maps the nodes of an acyclic graph to their parents; a node that is only a parent may be left out.
-    Children and parents are visited in the order of the mapping.
+    Children are visited in the order of the mapping, and the parents of each in their listed order.
 
     >>> first_unmarried({"x": ("class",), "z": ("class",), "y": ("class", "x", "z")}, "class")
     UnmarriedParents(child='y', first='x', second='z')
@@ -177,8 +177,8 @@ class SearchTrace:
     """The steps of a search for regions: element s describes the model of the first s regions (0: the class alone).
 
     Every step has degrees of freedom, the log-likelihood of the classes given the attributes and the log posterior,
-    both in nats. map_step is the step of highest posterior. bootstrap_log_loss is the log-loss in nats, summed over the
-    rows, that is expected on as many new rows; it is empty if it was not computed.
+    both in nats. map_step is the step of highest posterior. bootstrap_log_loss is the estimated total log-loss, in
+    nats, on a new sample of the same size; it is empty if it was not computed.
     """
 
     df: tuple[int, ...]
@@ -197,11 +197,11 @@ class Regions:
     `Dag`.
 
     - bins[k] is the maximum number of intervals of an attribute in a region of k + 1 attributes; the last entry also
-      holds for larger regions. None, or no entry at all, leaves the cuts of an attribute as they are. `groupings` has,
+      holds for larger regions. None, or empty `bins`, leaves the cuts of an attribute as they are. `groupings` has,
       for each entry of `bins`, the groupings of the schema's attributes.
     - binnings[r][j] is the grouping of the j-th attribute of region r, or None if it keeps all its cuts. If `binnings`
       is not empty, `groupings` has no effect on the families.
-    - gains[r] is the gain in nats of region r as a candidate, when it was chosen; empty if gains are not known
+    - gains[r] is the gain in nats that region r had as a candidate when it was chosen; `gains` is empty if unknown.
     """
 
     regions: tuple[tuple[int, ...], ...]
@@ -238,7 +238,7 @@ class Regions:
 
     @property
     def is_regrouped(self) -> bool:
-        """Whether any region uses an attribute in a coarser binning."""
+        """Whether attributes have coarser binnings in regions of some size, or in some region."""
         return any(map(any, self.groupings)) or any(map(any, self.binnings))
 
     @property
@@ -255,7 +255,10 @@ Structure = Dag | Regions
 def outermost_positions(
     regions: Sequence[tuple[Member, ...]], bins: tuple[int | None, ...], cuts: Sequence[tuple[Entry, ...]] = ()
 ) -> list[int]:
-    """Return the positions of the regions that no other region contains, ascending, each region once."""
+    """Return the positions of the regions that no other region contains, ascending; the first of equal regions.
+
+    Regions are compared by their `binned_members`.
+    """
     binned = binned_members(regions, bins, cuts)
     outermost = set(map(frozenset, maximal(binned)))
     first = {region: position for position, region in reversed(list(enumerate(map(frozenset, binned))))}
@@ -303,9 +306,9 @@ def binned_members(
 ) -> list[tuple[tuple[Member, Hashable], ...]]:
     """Return the members of each region, each paired with its binning in that region.
 
-    So a region is part of a larger one only if both bin its members in the same way. `bins` depend on the size of the
-    region. With `cuts`, each member is paired with the cuts of the whole region, so that only regions with equal cuts
-    compare.
+    A region is therefore inside another one only if both bin its members in the same way. An entry of `bins` applies to
+    all regions of one size. With `cuts`, `bins` is not used, and each member is paired with all attributes and cuts of
+    its region, so that a region is inside another one only if the two are equal.
     """
     if not cuts:
         return [tuple((member, entry_for_size(bins, len(region))) for member in region) for region in regions]
@@ -314,5 +317,5 @@ def binned_members(
 
 
 def entry_for_size(entries: Sequence[Entry], size: int) -> Entry | None:
-    """Return the entry for regions of `size` attributes, the last one for larger regions, or None if there is none."""
+    """Return the entry for regions of `size` attributes, the last one for larger sizes; None if there are none."""
     return entries[min(size, len(entries)) - 1] if entries else None
