@@ -1,10 +1,10 @@
 """Cross-validation: learn from all folds but one and predict the rows of the remaining fold, for each fold in turn.
 
 These folds measure how well a recipe predicts. The inner folds that choose a penalty or arcs within one set of
-training rows are elsewhere (`bncli.engine.parameters.penalty_choice`).
+training rows are in `bncli.engine.parameters.penalty_choice`.
 
-If the rows have times, the folds are consecutive blocks. Each block but the first is predicted after learning from the
-blocks before it.
+If the rows have times, the folds are consecutive blocks. Each block but the first is predicted after learning from all
+blocks before it, or from a window of them.
 
 Everything is learned within the fold, including cuts and levels; only the list of class labels comes from all rows.
 Each repeat draws new random folds from the seed and the number of the repeat.
@@ -14,14 +14,14 @@ are nested: larger ones contain the smaller ones. A sample depends on the seed, 
 but not on the other sizes.
 
 Conventions:
-- The out-of-fold prediction of a row comes from the first repeat, by the one model that was not trained on the row.
+- The out-of-fold prediction of a row comes from the split of the first repeat that holds out the row.
 - Notes and iterations of learning in a fold are not forwarded, except for warnings and notes about pooled levels in the
   first fold. The watch receives the stages of each fold (`fit`, `score`, `evaluate`), the number of folds done, and
   what is tried in the fold; samples count in proportion to their rows.
 - A sample size is skipped if a fold has no more training rows than that, since the fold itself learns from all of them.
 
-Cost: folds times repeats fits, and as many per sample size. Without times, the model of each fold also predicts the
-next fold, whose rows it was trained on, for the intervals of the metrics (`intervals.overlap_variance`).
+Cost: one fit per fold and repeat, and another one for each sample size. Without times, the model of each fold also
+predicts the next fold, whose rows it was trained on, for the intervals of the metrics (`intervals.overlap_variance`).
 """
 
 from __future__ import annotations
@@ -356,7 +356,7 @@ def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> A
 def out_of_fold(folds: Iterable[Fold]) -> tuple[Index, Array]:
     """Return the rows that were predicted, ascending, and ln P(c | x_t), (K, rows), from the first repeat.
 
-    Each row is predicted by the one model that was not trained on it. With blocks by time, the first block is not
+    Each row is predicted by the model of the split that holds it out. With blocks by time, the first block is not
     predicted.
     """
     first_repeat = [fold for fold in folds if fold.repeat == 0]

@@ -1,6 +1,6 @@
 """ROC, precision-recall, gains and reliability curves of each label against all others, and calibration metrics.
 
-With s_t = P(c | x_t), and T(u), F(u) the weights of the rows with s_t >= u that have label c, or another label:
+With s_t = P(c | x_t), and T(u) and F(u) the weights of the rows with s_t >= u that have label c and another label:
 
     ROC:               true positive rate T(u) / T(0) over the false positive rate F(u) / F(0)
     precision-recall:  precision T(u) / (T(u) + F(u)) over recall T(u) / T(0)
@@ -25,9 +25,10 @@ ece_equal_mass = sum over b of N_b / N |accuracy - mean confidence| over bins of
 
 Conventions:
 - Long curves are thinned with the algorithm of Douglas & Peucker (1973), which adds the point farthest from the line
-  drawn so far. A curve of more than GRID points is first reduced to one point per cell of a GRID x GRID raster.
-- There are BINS bins, closed on the right at quantiles (the smallest value with enough weight at or below it). Equal
-  probabilities share a bin, so there are fewer bins if many are equal.
+  drawn so far. A curve of more than GRID points is first reduced to one of successive points in the same cell of a
+  GRID x GRID raster.
+- There are at most BINS bins, closed on the right at quantiles (the smallest value with enough weight at or below it).
+  Equal probabilities share a bin, so there are fewer bins if many are equal.
 - Rows of weight 0 are ignored.
 
 Cost: a sort of N rows per label.
@@ -59,9 +60,9 @@ THRESHOLDS = np.unique(np.concatenate((np.arange(101) / 100, [0.001, 0.002, 0.00
 
 @dataclass(frozen=True)
 class Curve:
-    """Points (x, y) from the highest threshold down (the first one is NaN), and the area under the unthinned curve.
+    """Points (x, y) from the highest threshold down, and the area under the unthinned curve.
 
-    For precision-recall the area is the average precision.
+    The first threshold is NaN. For precision-recall the area is the average precision.
     """
 
     thresholds: Array
@@ -88,9 +89,10 @@ class LabelCurves:
 
 
 class ThresholdTable(NamedTuple):
-    """The weight of the rows whose probability is at or above each threshold: with the label (found) and without it.
+    """The weights of the rows whose probability is at or above each threshold, with and without the label.
 
-    `positives` and `negatives` are the weights of all rows with and without the label.
+    `found` has the weights of the rows with the label, `false_alarms` those of the other rows, and `positives` and
+    `negatives` are the weights of all rows with and without the label.
     """
 
     thresholds: Array
@@ -233,7 +235,7 @@ def gains(roc: Curve, share: float) -> tuple[Array, Array]:
 def threshold_table(
     log_probabilities: Array, own: Mask, weights: Array | None = None, also: Sequence[float] = ()
 ) -> ThresholdTable:
-    """Return the counts at THRESHOLDS and at the thresholds in `also`, whose number does not depend on the rows.
+    """Return the table at THRESHOLDS and at the thresholds in `also`, all in ascending order.
 
     log_probabilities: ln P of one label, (N,). own: whether each row has the label, (N,). weights: (N,), or None if all
     are 1.

@@ -88,7 +88,10 @@ class Fairness:
 
     @property
     def equalized_odds(self) -> GroupGap | None:
-        """The larger difference and the smaller ratio of the true and false positive rates; None if a gap is None."""
+        """The larger difference and the smaller ratio of the true and false positive rates; None if a gap is None.
+
+        A ratio that is None is ignored if the other is defined.
+        """
         odds = [gap for name in RATES[1:] if (gap := self.gaps[name]) is not None]
         if len(odds) < 2:
             return None

@@ -50,11 +50,12 @@ Conventions:
   of single units. The variance of a mean is the same on average, and the cost does not grow with the number of units.
 - Row weights are multiplicities: a row of weight 3 counts as three units, unless units are given.
 - The replicates of a proportion of exactly 0 or 1 do not vary, so its interval is Wilson's (1927): all proportions p
-  with |p^ - p| <= z sqrt(p (1 - p) / n), where n is the number of units, divided by the square of the widening factor.
-  Wilson's interval is also used for an auc or a balanced accuracy of 0 or 1, where n is multiplied by the proportion of
-  rows of the rarest class.
-- There is no interval (None) if there are fewer than two units, or fewer than two rows of a class for the AUC of two
-  classes. ECE has none: in a sample it is biased upwards, so resampling does not show where the true value is.
+  with |p^ - p| <= z sqrt(p (1 - p) / n), where n is the number of units in the denominator, divided by the square of
+  the widening factor. Wilson's interval is also used for an auc or a balanced accuracy of 0 or 1, where n is multiplied
+  by the proportion of rows of the rarest class.
+- There is no BCa interval (None) if there are fewer than two units, and no interval of the AUC of two classes if there
+  are fewer than two rows of a class. ECE has none: in a sample it is biased upwards, so resampling does not show where
+  the true value is.
 
 Cost: a sort of the rows per class for auc, at most B times MOST_GROUPS random numbers, and one matrix product.
 """
@@ -225,10 +226,10 @@ def _sums_of_groups(
     """Return the weighted sums over the rows of each group of units, (G, m), from which all metrics are computed.
 
     The first five columns are the weight of all rows, the weight of the correctly classified rows, and the sums of the
-    log-loss, of the squares of 1 - P(true class), and of the Brier score. Then follow four columns for each class: the
-    sum of V minus its mean, the weight of the rows of the class, the weight of the rows predicted as the class, and the
-    weight of the rows in both. If there are decisions, the last three follow again, for the decisions in place of the
-    predictions and over the rows with a decision.
+    log-loss, of the squares of 1 - P(true class), and of the Brier score. Then follow four groups of K columns, one
+    column per class: the sum of V minus its mean, the weight of the rows of the class, the weight of the rows predicted
+    as the class, and the weight of the rows in both. If there are decisions, the last three groups follow again, for
+    the decisions in place of the predictions and over the rows with a decision.
     """
     rng = np.random.Generator(np.random.PCG64((seed, 1)))
     if units is None:
@@ -391,8 +392,8 @@ def bootstrap(sums: Array, figures: Callable[[Array], dict[str, Array]], seed: i
 def bca_interval(estimate: float, replicates: Array, jackknife: Array) -> Interval | None:
     """Return the BCa interval of an estimate, from its replicates and its jackknife values (without each unit).
 
-    Both may be NaN where undefined. Returns None if fewer than half of the replicates, or fewer than two jackknife
-    values, are defined.
+    Undefined values are NaN. Returns None if the estimate is undefined, or if fewer than half of the replicates or
+    fewer than two jackknife values are defined.
     """
     replicates, jackknife = replicates[np.isfinite(replicates)], jackknife[np.isfinite(jackknife)]
     if not math.isfinite(estimate) or len(replicates) < REPLICATES // 2 or len(jackknife) < 2:

@@ -56,7 +56,7 @@ Conventions:
   as one row of average weight, so that the log-loss of the baseline is finite.
 - Row weights are multiplicities.
 
-Cost: K searches of N rows for auc and one pass for the rest; O((T + K) N) for bias and variance.
+Cost: K sorts of N rows for auc and one pass for the other metrics; O((T + K) N) for bias and variance.
 """
 
 from __future__ import annotations

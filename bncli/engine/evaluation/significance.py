@@ -34,8 +34,8 @@ The geometric mean of ratios of losses measures how much better a method is on a
     ratio = exp( mean over data sets i of ln (a_i / b_i) )
 
 A ratio below 1 means that the first method has lower losses. Halving one loss offsets doubling another, and swapping
-the methods gives the inverse. A single loss of 0 would make the ratio 0 or infinite, so every loss is raised to a floor
-that depends on its kind, with N_i the number of rows of data set i:
+the methods gives the inverse. A single loss of 0 would make the ratio 0 or infinite, so a loss below a floor is raised
+to it. The floor depends on the kind of loss, with N_i the number of rows of data set i:
 
 - `mean`, a mean over rows (error, log-loss, Brier score, bias, variance): 0.5 / N_i, half an error
 - `root`, the square root of such a mean (RMSE): sqrt(0.5 / N_i)
@@ -106,7 +106,7 @@ MOST_EXACT = 50
 NO_DIFFERENCE = 1e-12
 LossKind = Literal["mean", "root", "count", "seconds", "plain"]
 MOST_ARRANGEMENTS = 50_000
-"""The maximum number of sums of ranks to enumerate for an exact p-value: 3 methods on 37 data sets, 4 on 10, 5 on 4."""
+"""The maximum number of sums of ranks to enumerate for an exact p-value: 3 methods on 36 data sets, 4 on 10, 5 on 4."""
 _FARTHEST = 9.0
 """Beyond this, the standard normal density is below 1e-17."""
 _STEP = 1 / 32
@@ -249,7 +249,7 @@ def win_draw_loss(first: ArrayLike, second: ArrayLike) -> WinDrawLoss:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return the two-sided p-value of `wins` among `wins + losses` fair coins: twice the smaller tail, at most 1.
+    """Return the two-sided p-value of `wins` heads in `wins + losses` coin tosses: twice the smaller tail, at most 1.
 
     >>> sign_test(wins=9, losses=1)  # 2 (1 + 10) / 2^10
     0.021484375
@@ -397,7 +397,7 @@ def _squares_of_sums(rows: tuple[tuple[int, ...], ...]) -> dict[int, float] | No
 
 
 def critical_difference(k: int, n: int) -> float:
-    """Return the difference of average ranks that is significant at 5 %, for k >= 2 methods and n >= 1 data sets."""
+    """Return the least difference of average ranks that is significant at 5 %, for k >= 2 methods on n >= 1 data sets."""
     if k < 2 or n < 1:
         raise BncliError(f"the critical difference is not defined for {k} methods and {n} data sets")
     return range_quantile(0.05, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))

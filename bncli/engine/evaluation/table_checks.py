@@ -8,19 +8,20 @@
 
       (d_(j+1) + e) / (d_j + e) > GAP,    e = mean over attributes of (chance that two rows tie) / number of attributes
 
-  In a table of independent rows neighbours become more distant step by step, so such gaps are rare. If no attribute has
-  more than FEW_VALUES values, rows may be equal by chance: then j must also be at least three times the number of rows
-  that would equal this one if the attributes were independent. In other tables, rows that are equal in every attribute
-  are copies too, if they are at least three times as many as expected by chance and the fraction COPIED of the rows has
-  them. Noisier copies are found by their labels. Let kappa_1 be the agreement of labels with the nearest row, by the
-  mean distance over all attributes, and kappa_F the agreement with the neighbours F to 2 F, where F is 10 or, in large
-  classes, 20. Both are corrected for chance, as defined below. The finding needs
+  In a table of independent rows neighbours become more distant step by step, so such gaps are rare. If no numeric
+  attribute has more than FEW_VALUES values, rows may be equal by chance: then j must also be at least three times the
+  number of rows that would equal this one if the attributes were independent. In other tables, rows that are equal in
+  every attribute are copies too, if they are at least three times as many as expected by chance and the fraction COPIED
+  of the rows has them. Noisier copies are found by their labels. Let kappa_1 be the agreement of labels with the
+  nearest row, by the mean distance over all attributes, and kappa_F the agreement with the neighbours F + 1 to 2 F,
+  where F is 10 or, in large classes, 20. Both are corrected for chance, as defined below. The finding needs
 
       kappa_1 >= SAME_LABEL,    kappa_F <= FADED kappa_1
 
-  Rows of small classes, whose neighbours F must be of other classes, do not count. In tables of independent rows labels
-  change slowly with the distance, unless the rows form a design and a rule determines the labels. So the nearest rows
-  must also be nearer than in a table with every column shuffled, by more than three standard errors.
+  Rows of small classes do not count, because neighbours that far away must be of other classes. In tables of
+  independent rows labels change slowly with the distance, unless the rows form a design and a rule determines the
+  labels. So the nearest rows must also be nearer than in a table with every column shuffled, by more than a tenth and
+  by more than three standard errors.
 - `grouped-rows`: a column of names or integers whose rows with the same value have the same label far more often than
   rows with neighbouring values. With A the probability that two rows with the same value have the same label, and C
   the probability for any two rows, the agreement is (A - C) / (1 - C), as in Cohen's kappa.
@@ -28,9 +29,9 @@
   estimated by predicting each row from the other rows with the same value (for numbers, in the same of 32 intervals of
   equal weight), or, if rows belong to units, from the rows of other units.
 - `drift`: the class frequencies, or many attributes, change along a date.
-- `too-good`: nothing else was found, the held-out log-loss is near 0, and no attribute explains half of the entropy.
-  Rules over attributes of few values can be learned without error (tic-tac-toe), so either a tenth of the rows must
-  have near copies, or most attributes must have many values.
+- `too-good`: nothing else was found, the held-out log-loss is near 0, and no attribute explains more than half of the
+  entropy. Rules over attributes of few values can be learned without error (tic-tac-toe), so either a tenth of the rows
+  must have near copies, or at least half of the attributes must have many values.
 
 The thresholds were chosen such that about 60 public data sets with independent rows have no finding (except `mushroom`,
 where an attribute nearly determines the class), and tables with such defects have one (tests/table_defects.py).
@@ -122,8 +123,8 @@ class TableCheck:
     - copied: fraction of the rows that have near copies
     - many_values: whether at least half of the attributes have more than FEW_VALUES values
     - best_attribute, explained: the attribute that explains most of the class entropy, and the fraction it explains
-    - running_numbers: the numeric attributes with a different integer in every row, in a range of fewer than two
-      integers per row; they may be sequential identifiers
+    - running_numbers: the numeric attributes with a different integer in every row, in a range of at most two integers
+      per row; they may be sequential identifiers
     """
 
     findings: tuple[Finding, ...]
@@ -309,7 +310,10 @@ def _may_group(column: Column) -> bool:
 
 
 def _agreement_within(ranked: RankedValues, labels: Integers, n_labels: int) -> float:
-    """Return the agreement of labels among rows with the same value, or 0 if the values do not look like units."""
+    """Return the agreement of labels among rows with the same value, or 0 if it does not indicate units.
+
+    Units are many and small, and their labels agree clearly more often than by chance and than in neighbouring values.
+    """
     n_rows, sizes = len(labels), ranked.sizes
     n_values = np.count_nonzero(sizes)
     # units are many and small, and most rows share theirs with others
@@ -587,7 +591,7 @@ def _drifts(table: Columns, labels: Integers) -> list[Finding]:
 
 
 def _coarse(column: Column, n_groups: int) -> Integers:
-    """Divide the values into at most `n_groups` groups of adjacent values with about equally many rows.
+    """Divide the values into at most `n_groups` groups of adjacent values with about the same number of rows.
 
     Return the group of each row, (N,).
     """

@@ -10,7 +10,7 @@ woe_b is undefined if e_b or n_b is 0, and IV is the sum over the other bins.
 
 Predicted probabilities p_t of the event:
 
-    KS = max over u of |TPR(u) - FPR(u)|, where a row counts as predicted if p_t >= u     Kolmogorov-Smirnov distance
+    KS = max over u of |TPR(u) - FPR(u)|, where the event is predicted if p_t >= u     Kolmogorov-Smirnov distance
     gains: the fraction of all events that are among the rows with the highest probabilities; tied rows, and rows
         that belong to two groups, are divided proportionally
     calibration: the logistic regression of the event on ln[p_t / (1 - p_t)]; its intercept is 0 and its slope 1 if the
@@ -223,7 +223,7 @@ def _calibration_line(log_odds: Array, events: Array, weights: Array) -> tuple[_
 
 
 def _calibration_in_the_large(log_odds: Array, events: Array, weights: Array) -> _Estimate:
-    """Return the shift of all log-odds that makes the expected number of events the actual one, and its standard error.
+    """Return the shift of all log-odds that makes the expected weight of events the actual one, and its standard error.
 
     It is found by bisection. Returns None if a log-odds is infinite or the standard error is undefined.
     """

@@ -90,7 +90,7 @@ def order_numbers(column: Column, labels: Integers, n_labels: int) -> OrderedNum
     """Sort the numbers of a column together with the classes of their rows.
 
     Returns None for a categorical or empty column, for integers in a small range, and if a number is infinite or all
-    are missing. Cost: a sort, or one pass if the numbers are integers or have few decimals.
+    are missing. Cost: a sort, or one pass if the numbers are integers or have few decimals, and lie in a small range.
     """
     if isinstance(column, CategoricalColumn) or not len(column.values):
         return None
@@ -106,7 +106,7 @@ def order_numbers(column: Column, labels: Integers, n_labels: int) -> OrderedNum
 def _count(
     codes: NDArray[Any], low: int, n_codes: int, labels: Integers | None, n_labels: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Return the number of rows with each code, minus `low`, and with each such code and label.
+    """Return the number of rows with each of the `n_codes` codes from `low` on, and with each of these and each label.
 
     The second result is None if `labels` is None, or if the counts would take much memory.
     """
@@ -126,7 +126,7 @@ def _count(
 
 
 class _Levels(RankedValues):
-    """The levels of a categorical column."""
+    """The levels of a categorical column, and its missing values."""
 
     def __init__(self, column: CategoricalColumn, labels: Integers | None, n_labels: int) -> None:
         codes: Integers = column.codes
@@ -147,7 +147,7 @@ class _Levels(RankedValues):
 
 
 class _FewNumbers(RankedValues):
-    """Integers from `low` to `high`, a range with fewer integers than there are rows, or fewer than _FEW."""
+    """Integers from `low` to `high`, a range of at most _FEW integers, or of at most one integer per row."""
 
     def __init__(self, values: NDArray[Any], low: int, high: int, labels: Integers | None, n_labels: int) -> None:
         self._values, self._low = values, low
@@ -227,7 +227,7 @@ class OrderedNumbers:
 
 
 class RepeatedNumbers(RankedValues):
-    """Numbers with few distinct values: `distinct` (n_values,), ascending, NaN last, and their numbers of rows."""
+    """Numbers with few distinct values: `distinct`, ascending, NaN last, and the number of rows with each, `sizes`."""
 
     pairs = None
     is_small = True

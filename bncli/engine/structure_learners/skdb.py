@@ -44,7 +44,7 @@ from bncli.watch import Note, Progress, Watch, silent
 TIE = 1e-10
 """Classes whose scores are at most TIE nats below the highest are tied with it; the first of them is predicted."""
 LATEST_PART = 5
-"""If rows have times, the rows are divided by time into this many equal parts, and the latest part is held out."""
+"""If rows have times, about the last 1 / LATEST_PART of the rows is held out."""
 MOST_SCORES = 1 << 26
 """The maximum number of scores in memory at a time (512 MiB); values of k that do not fit take further rounds."""
 
@@ -162,7 +162,10 @@ def _held_out_sets(data: Dataset, method: str, sets: Index, weights: Array) -> H
 
 
 def _feasible_k(schema: Schema, attributes: Sequence[tuple[int, Sequence[int]]], k: int) -> list[int]:
-    """Return 1 + the highest k' <= k whose tables fit in MAX_ENTRIES, at least 1, for each nonempty prefix of the order."""
+    """Return 1 + the highest k' <= k whose tables fit in MAX_ENTRIES, or 1 if none do, for each prefix of the order.
+
+    The empty prefix is left out.
+    """
     limits, totals = [], [0] * (k + 1)
     for i, parents in attributes:
         entries = len(schema.labels) * schema.cardinalities[i]
