@@ -2,5 +2,5 @@
 
 - `program`: compile rows into a program: the tables they need, the order of elimination, and the operations
 - `incomplete_likelihood`: run programs, forward for probabilities, backward for expected counts; the likelihood of a
-  data set, which the rest of the engine uses
+  data set, through which other packages use inference
 """

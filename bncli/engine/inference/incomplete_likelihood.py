@@ -89,12 +89,12 @@ MAX_PROGRAM = 1 << 24
 NANOSECONDS = 8.0
 """The approximate time per entry of a forward and a backward pass together, in nanoseconds."""
 SMALL = 1e-300
-"""Replaces divisors of 0, whose dividends are 0 as well."""
+"""The smallest divisor; where a divisor is 0, its dividend is 0 as well."""
 SHORT = 256
 """With up to this many configurations, one bincount sums all rows of a table; with more, there is one per row."""
 SMALL_SCORE = 1e-200
 SMALL_ENTRY = 1e-290
-"""If a score or a table entry is below its limit, underflow (at 1e-308) might have caused relevant losses."""
+"""Below these limits for P(y, e_t) and for entries of tables to be rescaled, underflow (at 1e-308) may lose digits."""
 
 
 class PassSize(NamedTuple):
@@ -111,9 +111,9 @@ class PassSize(NamedTuple):
 class IncompleteLikelihood:
     """The likelihood of rows under the families of a whole network (`Dag.families` with `all_factors`).
 
-    joint: whether `value_and_gradient` and `work` refer to LL instead of CLL. The first use of either, or of
-    `log_joint`, raises BncliError if marginalizing the missing values of some row needs too large a table. All tables
-    together are one array of shape (K, n_cells).
+    joint: whether `value_and_gradient` and `work` refer to LL instead of CLL. These two and `log_joint` raise
+    BncliError if marginalizing the missing values of some row needs too large a table. All tables together are one
+    array of shape (K, n_cells), as in `Tables.cells`: W_0, then family after family.
     """
 
     data: Dataset
@@ -299,7 +299,7 @@ def _hidden_attributes(block: RowBlock, members: Sequence[int], cardinalities: d
 
 
 def _compile(block: RowBlock, plan: _Plan) -> list[CompiledRows]:
-    """Compile the rows of a block, split into as many groups as the limits require."""
+    """Compile the rows of a block, in one group or, if the limits require it, in several."""
     compiled: list[CompiledRows] = []
     waiting = [np.arange(block.n_rows)]
     while waiting:
@@ -361,7 +361,8 @@ class Factor(NamedTuple):
 class _Contraction(NamedTuple):
     """The factors and the result of a contraction, stored for the backward pass.
 
-    If logarithms were used, `left` is the whole product, divided by its largest entries, and `right` is None.
+    `right` is None if there is a single factor. It is also None if logarithms were used; then `left` is the whole
+    product, divided by its largest entries.
     """
 
     left: Factor
@@ -377,8 +378,9 @@ class _TooSmallError(Exception):
 class ForwardPass:
     """The state after a forward pass, which the backward pass needs.
 
-    slots[s]: the entries of slot s, (K, ..., configurations). scales[s] (K, configurations): what is to be added to the
-    logarithms of these entries, or None.
+    slots[s]: the entries of slot s, (K, ..., configurations), or their logarithms if underflow required them; score
+    slots always hold logarithms. scales[s] (K, configurations): terms to add to the logarithms of these entries, or
+    None if there are none.
     """
 
     program: Program

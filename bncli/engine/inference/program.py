@@ -26,8 +26,9 @@ Cost of compiling: a few passes over the rows with missing values for every join
 **Order.** Marginalizing an attribute joins all attributes with which it shares a table. By greedy minimum fill, the
 next attribute is the one whose elimination adds the edges of least total weight among its neighbours, where the weight
 of an edge is the product of the cardinalities of its endpoints (Kjaerulff 1990, Triangulation of graphs). On trees this
-eliminates leaves first and adds no edges. Ties go to the smaller table, then to the lower index. Cost: O(n d^2) for n
-attributes with d neighbours each, on graphs that need no additional edges.
+eliminates leaves first and adds no edges. Ties go to the smaller table, then to the lower index. Cost: O(n^2) for n
+attributes, and O(d^2) whenever the weight of the added edges is computed for an attribute
+with d neighbours.
 
 **Needed families.** A hidden node without observed descendants is barren: its table sums to 1. Moreover, P(class |
 evidence) does not depend on the parts of the network that the evidence separates from the class. Bayes-ball (Shachter
@@ -191,8 +192,8 @@ def compile_rows(
 ) -> Program:
     """Compile a program for rows with these codes.
 
-    needed[f] (rows,): whether a row needs family f; the program covers the family in those of these rows in which some
-    of its attributes are hidden. codes: maps each attribute to its codes (rows,). order: the elimination order. Raises
+    needed[f] (rows,): whether a row needs family f; the program adds up the family only in the rows that also lack one
+    of its attributes. codes: maps each attribute to its codes (rows,). order: the elimination order. Raises
     TooWideError if a table exceeds the limit, and TooManyError if all tables together do and there are several rows.
     """
     n_rows = len(needed[0]) if needed else 0
@@ -263,9 +264,9 @@ def _family_tables(
     hidden: Hidden,
     place: Mapping[int, int],
 ) -> list[_BucketTable]:
-    """Return one table for every set of the family's attributes that are exactly those hidden in some needed row.
+    """Return one table for each set of hidden attributes of the family that occurs in the rows that need it.
 
-    offset: the number of the family's first cell.
+    Rows in which no attribute of the family is hidden have no table. offset: the number of the family's first cell.
     """
     strides = [math.prod(family.shape[axis + 1 :]) for axis in range(len(family.shape))]
     # bit i of a row's mask: the i-th attribute of the family is hidden; 0 where the row does not need the family
@@ -395,7 +396,7 @@ class _Builder:
         return math.prod(self.cardinalities[attribute] for attribute in scope)
 
     def _check_size(self, scope: Scope) -> None:
-        """Raise TooWideError if a table of this scope exceeds the limit, and update the widest scope."""
+        """Raise TooWideError if a table of this scope exceeds the limit; otherwise update the widest scope."""
         entries = self._n_entries(scope)
         if entries > self.limits.table:
             raise TooWideError(scope)

@@ -78,9 +78,9 @@ CODES_AT_A_TIME = 1 << 19
 Proceed = Callable[[int, int], bool]
 """A function of the number of candidates done and their total that returns whether to continue."""
 ENTRIES_KEPT = 1 << 25
-"""The maximum number of entries of tables that are kept (256 MiB); contrasts also count towards it."""
+"""A batch's tables are kept if all kept tables and contrasts then have at most this many entries (256 MiB)."""
 ENTRIES_PER_GROUP = 1 << 15
-"""About the maximum number of entries of a group's tables, unless one candidate has more (256 KiB, to fit a cache)."""
+"""The approximate maximum number of entries of a group's tables (256 KiB, to fit a cache), unless one has more."""
 ENTRIES_PER_ROUND = 1 << 22
 """The maximum number of entries of tables counted in one pass over the rows (32 MiB), unless one group has more."""
 LOOKUPS_PER_ROUND = 1 << 30
@@ -102,12 +102,13 @@ ROUNDING = 1e-9
 
 
 class Candidates:
-    """The candidates of one size: every region of that many attributes, and which of its subsets the model covers.
+    """The candidate regions of one size, and which of their subsets the model covers.
 
     sets (M, size) are in lexicographic order; covered and df are (M, 2^size), where bit p of a subset's number is set
     if the subset has the p-th attribute. df is what a subset adds to the degrees of freedom when it becomes covered.
-    All that a step needs of a candidate A depends on which of its subsets are covered, and is computed by matrix
-    products for all candidates at once. With u_Q = 1 if Q in A is not covered, adding A changes counting numbers by
+    Everything that a step needs to know about a candidate A depends on which of its subsets are covered, and is
+    computed for all candidates at once by matrix products. With u_Q = 1 if Q in A is not covered, and 0 otherwise,
+    adding A changes counting numbers by
 
         dc_R = sum over Q in A, R in Q, of u_Q (-1)^|Q - R|
 
@@ -152,7 +153,7 @@ class Candidates:
 
 
 def all_sets(attributes: Sequence[int], size: int) -> Index:
-    """Return every set of `size` attributes, in lexicographic order."""
+    """Return all sets of `size` attributes, (sets, size), in lexicographic order."""
     flat = itertools.chain.from_iterable(itertools.combinations(attributes, size))
     return np.fromiter(flat, np.intp, math.comb(len(attributes), size) * size).reshape(-1, size)
 
@@ -201,10 +202,10 @@ class CandidateGains:
                 self._entries -= self._contrasts.pop(key).size
 
     def highest(self, which: Index, added: Array, within: float, proceed: Proceed) -> Array | None:
-        """Return the gains of the candidates `which`, or None if `proceed` returns False.
+        """Return the gains of the candidates `which`, or None if `proceed` returns False before a round.
 
-        `added` has one value per candidate. The gain may be -inf for candidates whose gain + added is more than
-        `within` below the highest.
+        `added` (len(which),) is added to the gains when they are compared. The result may be -inf for candidates whose
+        gain + added is more than `within` below the highest.
         """
         many = len(which) > FIRST_TRIED
         if many and not self._looked_up:
@@ -242,7 +243,7 @@ class CandidateGains:
         return bounds
 
     def gains(self, which: Index, proceed: Proceed) -> Array | None:
-        """Return the gains of the candidates `which`, or None if `proceed` returns False between two rounds."""
+        """Return the gains of the candidates `which`, or None if `proceed` returns False before a round."""
         gains = np.zeros(len(self._batch_of))
         done = 0
         for batches in self._rounds(which):
@@ -258,7 +259,7 @@ class CandidateGains:
         return gains[which]
 
     def _rounds(self, which: Index) -> Iterator[list[Batch]]:
-        """Yield batches of candidates: first those whose tables are kept, then those that must be counted."""
+        """Yield rounds of batches: first the candidates whose tables are kept, then those that must be counted."""
         data = self._data
         per_candidate = data.n_rows * data.n_labels
         is_requested = np.zeros(len(self._batch_of), bool)
@@ -444,7 +445,7 @@ def _sum_log_z(batch: Batch, cells: Index, p: Array, weights: Array | None) -> A
 
 
 def _sum_log_z_in_logs(batch: Batch, cells: Index, logs: Array, weights: Array | None) -> Array:
-    """Return the same as `_sum_log_z` for steep tables, computed with logarithms, from ln p (K, rows)."""
+    """Return the same as `_sum_log_z`, but for steep tables: computed with logarithms, from ln p (K, rows)."""
     total = np.broadcast_to(logs[0], cells.shape).copy()
     for table, of_class in zip(batch.tables, logs[1:], strict=True):
         np.logaddexp(total, table[cells] + of_class, out=total)
@@ -553,7 +554,7 @@ class UnusualValues:
 
 
 def number_unusual_values(members: tuple[int, ...], usual: Index, cardinalities: Index, size: int) -> UnusualValues:
-    """Assign numbers to the unusual values of the attributes `members`, and the sets of at most `size` of them."""
+    """Assign numbers to the unusual values of the attributes `members`, and to the sets of at most `size` of them."""
     n_unusual = np.zeros(len(cardinalities), np.intp)
     n_unusual[list(members)] = cardinalities[list(members)] - 1
     n_values = int(n_unusual.sum())
@@ -576,14 +577,17 @@ def _count_unusual(block: RowBlock, values: UnusualValues) -> Index:
 
 @dataclass(frozen=True)
 class UpperBounds:
-    """The bounds for one data set and size of candidates; n_row_sets is the total number of the rows' sets."""
+    """The bounds for one data set and size of candidates.
+
+    n_row_sets: the number of sets of unusual values, summed over all rows.
+    """
 
     data: Dataset
     values: UnusualValues
     n_row_sets: int
 
     def contrasts(self, batch: Batch) -> Contrasts:
-        """Return the contrasts c of a batch, which its bounds need."""
+        """Return the contrasts c of a batch, from which its bounds are computed."""
         group = batch.group
         d = batch.tables if batch.steep else np.log(batch.tables)
         if len(d) >= SECOND_ORDER_CLASSES:
@@ -623,7 +627,10 @@ class UpperBounds:
 
 
 class Contrasts(NamedTuple):
-    """The contrasts c (moments, cells) of a group, the number of each cell's set Q, and sums of n d plus a margin."""
+    """The contrasts c (moments, cells) of a group of candidates.
+
+    sets: the number of each cell's set Q. sums: each candidate's sum of n d, plus a margin for rounding errors.
+    """
 
     group: CandidateGroup
     c: Array
@@ -632,7 +639,7 @@ class Contrasts(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of stored values."""
+        """The number of elements of `c` and `sets`."""
         return self.c.size + self.sets.size
 
     def bounds(self, moments: Array) -> Array:

@@ -2,8 +2,8 @@
 
     S_s[t, y] = sum over steps s' <= s of D_s'[cell(t), y],    D_s[v, y] = sum over R of dc_R,s ln P(v_R, y)
 
-dc_R,s is what step s adds to the counting number of region R. R runs over subsets of the region that is added, so D_s
-is a table over the cells of that region. Step 0 is the class alone.
+dc_R,s is the change of the counting number of region R in step s. R runs over subsets of the region that is added, so
+D_s is a table over the cells of that region. Step 0 is the class alone.
 
 **Counting numbers** are the exponents of the regions' submodels in a model, so that overlaps are not counted twice. A
 model is a set of regions M. Regions inside another region are redundant. The other regions, their intersections, the
@@ -20,11 +20,11 @@ this into a sum over covered sets, from which everything needed here follows wit
 So adding a region A only adds terms for its own subsets: k_Q for every Q in A that was not covered before. () is the
 class alone, which is always covered.
 
-The average over the path weighs each step by its posterior (Jakulin & Rish 2006, section 7):
+The average over the path weights each step by its posterior (Jakulin & Rish 2006, section 7):
 
     weight_s = posterior_s / sum over steps of posterior
 
-A submodel consists of the smoothed relative frequencies of a region and the class:
+A submodel is the smoothed joint distribution of a region's attributes and the class:
 
     P(v_R) = (n[v_R] + theta / |cells of R|) / (N + theta)
 
@@ -76,7 +76,7 @@ def counting_changes(newly_covered: Iterable[Region]) -> dict[Region, int]:
 
     dc_R = sum over Q in newly_covered, R in Q, of (-1)^|Q - R|
 
-    With sets as bits of a number, the sum is taken over one member after the other, which costs m 2^m steps for a
+    With sets encoded as bit masks, the sum is taken over one attribute after the other, which costs m 2^m steps for a
     region of m attributes instead of 3^m.
 
     >>> counting_changes([(2,), (1, 2)])  # (1, 2) joins (0, 1): P(0, 1) P(1, 2) / P(1), since both contain 1
@@ -96,14 +96,14 @@ def counting_changes(newly_covered: Iterable[Region]) -> dict[Region, int]:
 
 
 def submodel(table: Array, total: float, theta: float) -> Array:
-    """Return P(v_R) from the counts of a region, whose last axis is the class; `total` is N."""
+    """Return P(v_R) from a region's table of counts, whose last axis is the class; `total` is N."""
     return (table + theta / table.size) / (total + theta)
 
 
 def log_submodels(counts: Counts, regions: Iterable[Region], theta: float) -> list[Array]:
-    """Return ln P(v_R) of each region, shape (cardinalities in the region's order..., K), counted in one pass.
+    """Return ln P(v_R) of each region, shape (cardinalities in the region's order..., K).
 
-    Raises BncliError if a table has too many entries.
+    Tables that are not known yet are counted in one pass. Raises BncliError if a table has too many entries.
     """
     total = counts.data.total_weight
     return [np.log(submodel(table, total, theta)) for table in counts.tables(regions)]
@@ -126,7 +126,7 @@ def score_table(table: Array, region: Region, changes: Mapping[Region, int], tot
 
 
 def changes_along(regions: Iterable[Region]) -> Iterator[dict[Region, int]]:
-    """Yield the changes of counting numbers of every step: the class alone, then one region after the other."""
+    """Yield the changes of counting numbers in every step: the class alone, then one region after the other."""
     yield {(): 1}
     covered: set[Region] = {()}
     for region in regions:
@@ -159,7 +159,7 @@ def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
 def make_path(
     counts: Counts, regions: Sequence[Region], trace: SearchTrace, weights: Sequence[float], theta: float
 ) -> Path:
-    """Return the path over `regions` with the steps of `trace`; tables that are not known take one counting pass."""
+    """Return the path over `regions` with the steps of `trace`; unknown tables are counted in one pass."""
     every_change = list(changes_along(regions))
     # the regions whose counting number changes in some step, in the order of the steps
     used = dict.fromkeys(changed for changes in every_change for changed in changes if changed)
@@ -182,7 +182,7 @@ def make_path(
 
 
 def region_tables(counts: Counts, structure: Regions, theta: float) -> Tables:
-    """Return the model of the chosen regions, with one table D per region; the class alone is the bias.
+    """Return the model of the chosen regions: one table D per region, and ln P(y) as the bias.
 
     A regrouped attribute is treated as a different attribute from the original one.
     """

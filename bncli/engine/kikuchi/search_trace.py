@@ -1,4 +1,4 @@
-"""The steps of a search for regions, each with degrees of freedom, log-likelihood, log posterior and bootstrap loss.
+"""The steps of a search for regions: their degrees of freedom, log-likelihoods, log posteriors and bootstrap losses.
 
 A step adds a region A to the model, and thereby one table over the cells of A to the scores of all rows. The log
 posterior of the step combines the likelihood of the classes and the degrees of freedom:
@@ -8,8 +8,8 @@ posterior of the step combines the likelihood of the classes and the degrees of 
 
 Here dc is the change of a counting number (see `bncli.engine.kikuchi.model_paths`), and N the total weight. The
 prior is from Jakulin & Rish 2006, equation 6; it is 0 if df >= N - 1. The search takes these steps, and so do the
-parameter learners for regions from a file, so that their results agree to the last bit. Cost of a step: one pass over
-the rows to count, one to look up.
+parameter learners for regions from a file, so that their results agree to the last bit. Cost of a step: every row is
+counted once and looked up once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def follow(
     *,
     degrees_of_freedom: str = "conditional",
 ) -> SearchTrace:
-    """Add regions in order, and return the trace of these steps; step 0 is the class alone."""
+    """Return the trace of a model to which `regions` are added in order; step 0 is the class alone."""
     listed = list(regions)
     model = GrowingModel(counts, theta, listed, degrees_of_freedom=degrees_of_freedom)
     for done, region in enumerate(listed):
@@ -60,9 +60,9 @@ class GrowingModel:
     """A model to which regions are added one by one, with the current scores of all rows.
 
     scores[b] is (K, rows of row block b); df, log_likelihood and log_posterior have an element for every step so far.
-    `rule` computes how much sets add to df; df is never below K - 1, its value for the class alone. Every region is
-    counted from the rows, all `known` ones in one pass, because margins of larger tables would differ in the last bit
-    of sums of weights.
+    `rule` computes how much sets add to df; df is never below K - 1, its value for the class alone. The regions `known`
+    in advance are counted in one pass. Every region is counted from the rows, because a margin of a larger table may
+    differ from it in the last bit if rows have weights.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class GrowingModel:
 
 
 def look_up(block: RowBlock, region: Region, shape: tuple[int, ...], added: Array) -> tuple[Array, float]:
-    """Return a block's scores with a region's table `added` (K, cells) added, and the log-likelihood of its classes."""
+    """Return a block's scores with a region's table `added` (K, cells) added, and the log-likelihood of its labels."""
     scores = np.zeros((len(added), block.n_rows)) if block.state is None else block.state.copy()
     log_likelihood = 0.0
     for rows in block.slices(BLOCK):
@@ -147,7 +147,8 @@ class DegreesOfFreedom:
 
     Conventions: with structural zeros the sum over a region graph with cycles may be below the true number, even below
     0, so a caller must use at least the number of the class alone. With structural zeros, regions whose tables would
-    exceed MAX_ENTRIES have infinitely many degrees of freedom. Cost with structural zeros: one pass per region.
+    exceed MAX_ENTRIES have infinitely many degrees of freedom. Cost with structural zeros: every row is coded once per
+    region.
     """
 
     def __init__(self, data: Dataset, kind: str = "conditional") -> None:
@@ -226,11 +227,13 @@ class Resampling(NamedTuple):
     seed: int = 0
 
     def draw(self, data: Dataset) -> Iterator[Dataset]:
-        """Yield the resamples: as many rows as the (rounded) total weight of the data, drawn with replacement.
+        """Yield the resamples, drawn with replacement.
 
-        Rows with weights are drawn in proportion to their weights and counted, so that each drawn row appears once with
-        a new weight; the total weight stays the same. If rows belong together in units, as many units are drawn as
-        there are, each with all of its rows and their weights.
+        - rows without weights: N of the N rows, with equal probabilities
+        - rows with weights: the number of draws is the total weight, rounded, and probabilities are proportional to the
+          weights. Each drawn row occurs once, with a new weight proportional to the number of times it was drawn; the
+          total weight stays the same
+        - units of several rows: n of the n units, with equal probabilities, each with all of its rows and their weights
         """
         units = units_of_several_rows(data.split_by)
         for number in range(self.resamples):
@@ -253,7 +256,7 @@ class Resampling(NamedTuple):
 def with_log_losses(
     data: Dataset, regions: Regions, theta: float, resampling: Resampling, watch: Watch = silent
 ) -> Regions:
-    """Return the regions with the bootstrap log-loss of every step added to their trace; no value may be missing."""
+    """Return the regions with bootstrap log-losses added to their trace; `data` must have no missing values."""
     assert regions.trace is not None
     losses = bootstrap_log_losses(data, regions.regions, theta, resampling, watch)
     options = {**regions.options, "bootstrap": resampling.resamples, "seed": resampling.seed}
@@ -263,7 +266,7 @@ def with_log_losses(
 def bootstrap_log_losses(
     data: Dataset, regions: Sequence[Region], theta: float, resampling: Resampling, watch: Watch = silent
 ) -> tuple[float, ...]:
-    """Return the bootstrap log-loss of the class alone and of every step, in nats; no value may be missing.
+    """Return the bootstrap log-loss of the class alone and of every step, in nats; `data` must have no missing values.
 
     The submodels of every step are estimated from a resample, and the step's log-loss is summed over the training rows,
     which relate to the resample as new rows relate to the training rows:
@@ -272,7 +275,7 @@ def bootstrap_log_losses(
 
     If the prior is right, -loss_s follows the log posterior of the steps (Jakulin & Rish 2006, section 6.3 and figure
     1; they sum over the rows of another resample, which are, on average, the training rows). So the loss checks the
-    prior without using it. Cost: two passes over the rows per step and resample.
+    prior without using it. Cost per step and resample: every row is counted once and looked up once.
     """
     steps: list[Region] = [(), *regions]
     total = np.zeros(len(steps))

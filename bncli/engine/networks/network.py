@@ -5,9 +5,9 @@
 **Networks of models.** A classifier needs only the factors that contain the class; rows can be drawn only if every node
 has a factor. So a model is a network if its tables are log probabilities (MARGINALIZED in the catalogue) and every
 attribute has a table, or has no parents. A model that marginalizes missing values has a table for every node of its
-network, any other model for the children of the class. Conventions: an attribute without a table (a root, or one that
-the model does not use) has its training frequencies as probabilities; without frequencies all its codes are equally
-likely.
+network; any other model has tables only for the children of the class and, if it has parents, for the class.
+Conventions: an attribute without a table (a root, or one that the model does not use) has its training frequencies as
+probabilities; without frequencies all its codes are equally likely.
 
 **Equivalent networks.** Other programs only read networks, whose tables sum to 1. Discriminative tables W do not, but
 on a perfect graph (see `structures.structure`) there is a network with the same P(y | x) for every row. Children are
@@ -32,8 +32,8 @@ tables, without schema, cuts or logarithms. They are checked when they are creat
 that P(y | x) depends on are included, because attributes outside the Markov blanket of the class have no influence in a
 complete row; if missing values are marginalized, every node with an arc is included. Conventions: the class comes
 first, both among the nodes and among parents; attributes follow in schema order, parents in their listed order. A
-probability of 0 is written as the smallest normal number, so that no row is impossible under every class. In a table
-without the class, which cancels from P(y | x) but may be multiplied in by other programs, it is written as 1e-12, so
+probability below the smallest normal number is raised to it, so that no row is impossible under every class. In a table
+without the class, which cancels from P(y | x) but may be multiplied in by other programs, the lower bound is 1e-12, so
 that no product vanishes.
 """
 
@@ -60,9 +60,9 @@ from bncli.recipe import Recipe
 
 LEARN_AGAIN = f"learn the model with --param {alternatives(MARGINALIZED)}"
 TINY = float(np.finfo(np.float64).tiny)
-"""The lower bound of probabilities in tables with the class, so that none is 0."""
+"""The lower bound of probabilities in tables with the class, and in all tables of `true_model`, so that none is 0."""
 TINY_WITHOUT_CLASS = 1e-12
-"""The lower bound of probabilities in tables without the class."""
+"""The lower bound of probabilities in the tables of a named network without the class."""
 LEAST_LOG = -30.0
 """The minimum log probability of a value in the class in which it is most likely."""
 SLACK = 1e-6
@@ -114,8 +114,8 @@ def graph_of(model: Model) -> Dag:
 def network_of(model: Model) -> Network:
     """Return the network whose log probabilities are a model's tables.
 
-    Raises ModelError if the model is calibrated or has no graph, if its tables are not log probabilities, or if an
-    attribute with parents has no table.
+    Raises ModelError if the model is calibrated or has no graph, if its tables do not fit the graph or are not log
+    probabilities, or if an attribute with parents has no table.
     """
     if model.calibration is not None:
         what = "the model is calibrated, but a network has the probabilities before calibration"
@@ -168,10 +168,10 @@ def true_model(
 ) -> Model:
     """Return a model with the tables of a network.
 
-    `frequencies` are the weights of every attribute's codes in `n_rows` rows drawn from the network, `missing` the
-    weights of its missing values, or None if there are none. Without missing values, the factors without the class are
-    left out, since they cancel in P(y | x). With missing values they are included, and the model marginalizes missing
-    values.
+    `frequencies` has the weights of each attribute's codes in `n_rows` rows drawn from the network. `missing` has the
+    weight of each attribute's missing values, or is None if no value is missing. Without missing values, the factors
+    without the class are left out, since they cancel in P(y | x). With missing values they are included, and the model
+    marginalizes missing values.
     """
     structure = network.structure
     members = zip(network.schema.attributes, frequencies, missing or [0.0] * len(frequencies), strict=True)
@@ -255,8 +255,8 @@ class Node:
     """A variable with its states and parents, and probabilities[state of parent 1, state of parent 2, ..., own state].
 
     Each distribution sums to 1, except for rounding. The constructor makes the table float64 and read-only. It raises
-    BncliError for a node without states, for a state that occurs twice, and for values that are not probabilities; the
-    network checks the states of the parents.
+    BncliError for a node without states, for a state that occurs twice, and for probabilities outside [0, 1] or with
+    another sum than 1, beyond rounding; the network checks the states of the parents.
     """
 
     name: str
@@ -289,7 +289,8 @@ class NamedNetwork:
     """A discrete network over named nodes; `class_name` is None if the file does not name the node of the class.
 
     `method` and `options` describe how the structure was made. The constructor raises BncliError for nodes that occur
-    twice, a class or parents that are not nodes, a cycle, and a table whose shape does not fit the parents and states.
+    twice, a class or parents that are not nodes, a parent that is listed twice, a cycle, and a table whose shape does
+    not fit the parents and states.
     """
 
     name: str
@@ -328,7 +329,7 @@ class NamedNetwork:
 
 
 def name_network(network: Network) -> NamedNetwork:
-    """Return the network over names, named after its class, with only the nodes that P(y | x) depends on.
+    """Return the named form of a network, called like its class, with only the nodes that P(y | x) depends on.
 
     If missing values are marginalized, it has every node with an arc. Every parent of a node must be one of these
     nodes, as in the result of `equivalent_network`.

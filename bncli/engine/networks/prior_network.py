@@ -10,10 +10,10 @@ combination of attribute values if there are at most MOST_ROWS of them. Otherwis
 the network, and each row has the weight N Q(y | x) / MOST_ROWS. As N goes to infinity, the fitted P(y | x) approaches
 Q(y | x) if the structure can represent it; as N goes to 0, it approaches the fit to the data alone.
 
-Conventions: the states of the network are the cuts and levels of the model. The network may have more attributes than
-the table, which are summed out, but not fewer. The prior affects only the parameters, not the structure.
+Conventions: the states of the network are the cuts and levels of the model. The network must have every attribute of
+the table; its other attributes are summed out. The prior affects only the parameters, not the structure.
 
-Cost: the table of each elimination, of at most MOST_ENTRIES entries.
+Cost: one table of at most MOST_ENTRIES entries per elimination.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PriorNetwork:
         return Cuts(columns.class_name, bare)
 
     def aligned(self, schema: Schema, seed: int = 0) -> AlignedPrior:
-        """Return the prior in the codes of a schema; raise BncliError if its labels, cuts or levels differ."""
+        """Return the prior in the codes of a schema; raise BncliError if attributes, labels, cuts or levels differ."""
         own = self.network.schema
         positions, orders = [], []
         for attribute in schema.attributes:
@@ -98,7 +98,8 @@ class PriorNetwork:
     def probabilities(self, members: Sequence[int]) -> Array:
         """Return Q(x_S, y) for attributes S of the network, one axis per attribute, with the class on the last axis.
 
-        Raises BncliError if a table of the variable elimination would have more than MOST_ENTRIES entries.
+        Raises BncliError if the result, or a table of the variable elimination, would have more than MOST_ENTRIES
+        entries.
         """
         key = tuple(sorted(members))
         if key not in self._known:
@@ -208,7 +209,7 @@ class AlignedPrior:
         return self.prior.n_rows * table
 
     def added_to(self, data: Dataset) -> Dataset:
-        """Return the rows of the data, followed by weighted rows that represent the network, without units or times."""
+        """Return the rows of the data, without their units and times, and weighted rows that represent the network."""
         shape, n_labels = data.schema.cardinalities, data.n_labels
         if np.prod([float(n) for n in shape]) <= MOST_ROWS:
             joint = self.expected(range(len(shape))).reshape(-1, n_labels).T

@@ -4,7 +4,7 @@
 
     x_i = the number of thresholds sum over v' <= v of theta_i(v' | pi(i), y) that are <= u,   u uniform in [0, 1)
 
-Conventions: every node has its own random stream, spawned from the generator of the caller. So row t is the same
+Conventions: every node has its own random stream, spawned from the caller's generator. So row t is the same
 regardless of the number of rows and the size of the blocks, and the same on any machine (a model's probabilities are
 exponentials, which another machine may round differently; that changes one row in 10^15). An interval (a, b] of a
 numeric attribute becomes a number drawn uniformly from it, so that the rows can be learned from again. An outer
@@ -128,7 +128,7 @@ def named_spec(name: str) -> RandomNetworkKind | None:
 
 
 def random_network(spec: RandomNetworkKind | str, rng: np.random.Generator) -> Network:
-    """Draw a network of the given kind, or the kind named p.n.d.N; raise UsageError if it is unknown or too large."""
+    """Draw a network of a kind, or of the kind named p.n.d.N; raise UsageError if it is unknown or too large."""
     if isinstance(spec, str):
         named = named_spec(spec)
         if named is None:
@@ -294,7 +294,7 @@ class Sampler:
 
 
 def _finite_edges(cuts: tuple[float, ...]) -> Array:
-    """Return the cuts and two finite outer ends; the last interval is nonempty if a finite value exceeds the cut."""
+    """Return the cuts and two finite outer ends; the last interval is nonempty if a finite number exceeds its cut."""
     if not cuts:
         return np.array([0.0, 1.0])
     first, last = (abs(cuts[0]) or 1.0,) * 2
@@ -311,9 +311,9 @@ def _signed_code_type(n_codes: int) -> np.dtype[np.signedinteger]:
 
 
 class MissingCompletelyAtRandom:
-    """Removes values completely at random, each with the probability that `shares` has for its attribute, in order.
+    """Random removal of values, completely at random; shares[i] is the probability for a value of attribute i.
 
-    Each call of `applied_to` continues the random streams after the last rows.
+    Each call of `applied_to` continues the random streams of the previous call.
     """
 
     def __init__(self, shares: Sequence[float], rng: np.random.Generator) -> None:
