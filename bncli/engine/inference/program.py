@@ -27,8 +27,7 @@ Cost of compiling: a few passes over the rows with missing values for every join
 next attribute is the one whose elimination adds the edges of least total weight among its neighbours, where the weight
 of an edge is the product of the cardinalities of its endpoints (Kjaerulff 1990, Triangulation of graphs). On trees this
 eliminates leaves first and adds no edges. Ties go to the smaller table, then to the lower index. Cost: O(n^2) for n
-attributes, and O(d^2) whenever the weight of the added edges is computed for an attribute
-with d neighbours.
+attributes, and O(d^2) whenever the weight of the added edges is computed for an attribute with d neighbours.
 
 **Needed families.** A hidden node without observed descendants is barren: its table sums to 1. Moreover, P(class |
 evidence) does not depend on the parts of the network that the evidence separates from the class. Bayes-ball (Shachter
@@ -192,8 +191,8 @@ def compile_rows(
 ) -> Program:
     """Compile a program for rows with these codes.
 
-    needed[f] (rows,): whether a row needs family f; the program adds up the family only in the rows that also lack one
-    of its attributes. codes: maps each attribute to its codes (rows,). order: the elimination order. Raises
+    needed[f] (rows,): whether a row needs family f; the program includes the family only in those of them in which one
+    of its attributes is hidden. codes: maps each attribute to its codes (rows,). order: the elimination order. Raises
     TooWideError if a table exceeds the limit, and TooManyError if all tables together do and there are several rows.
     """
     n_rows = len(needed[0]) if needed else 0

@@ -255,8 +255,8 @@ class Node:
     """A variable with its states and parents, and probabilities[state of parent 1, state of parent 2, ..., own state].
 
     Each distribution sums to 1, except for rounding. The constructor makes the table float64 and read-only. It raises
-    BncliError for a node without states, for a state that occurs twice, and for probabilities outside [0, 1] or with
-    another sum than 1, beyond rounding; the network checks the states of the parents.
+    BncliError for a node without states, for a state that occurs twice, and for probabilities that are outside [0, 1]
+    or do not sum to 1, beyond rounding; the network checks the states of the parents.
     """
 
     name: str
@@ -329,10 +329,10 @@ class NamedNetwork:
 
 
 def name_network(network: Network) -> NamedNetwork:
-    """Return the named form of a network, called like its class, with only the nodes that P(y | x) depends on.
+    """Convert a network to named form, keeping only the nodes that P(y | x) depends on.
 
-    If missing values are marginalized, it has every node with an arc. Every parent of a node must be one of these
-    nodes, as in the result of `equivalent_network`.
+    If missing values are marginalized, it has every node with an arc. Its name is the name of the class. Every parent
+    of a node must be one of these nodes, as in the result of `equivalent_network`.
     """
     schema, structure = network.schema, network.structure
     names = [attribute.name for attribute in schema.attributes]

@@ -4,12 +4,12 @@
 
     x_i = the number of thresholds sum over v' <= v of theta_i(v' | pi(i), y) that are <= u,   u uniform in [0, 1)
 
-Conventions: every node has its own random stream, spawned from the caller's generator. So row t is the same
-regardless of the number of rows and the size of the blocks, and the same on any machine (a model's probabilities are
-exponentials, which another machine may round differently; that changes one row in 10^15). An interval (a, b] of a
-numeric attribute becomes a number drawn uniformly from it, so that the rows can be learned from again. An outer
-interval is assumed to be as wide as its neighbour (with a single cut c, |c| wide, or 1 if c is 0; values of an
-attribute without cuts are between 0 and 1). The missing level becomes a missing value.
+Conventions: every node has its own random stream, spawned from the caller's generator. So row t is the same regardless
+of the number of rows and the size of the blocks, and the same on any machine (a model's probabilities are exponentials,
+which another machine may round differently; that changes one row in 10^15). An interval (a, b] of a numeric attribute
+becomes a number drawn uniformly from it, so that the rows can be learned from again. An outer interval is assumed to be
+as wide as its neighbour (with a single cut c, |c| wide, or 1 if c is 0; values of an attribute without cuts are between
+0 and 1). The missing level becomes a missing value.
 
 Cost per row and node: a uniform number, a table look-up for each doubling of the number of values, a multiplication for
 each parent. Memory: one block.
@@ -311,7 +311,7 @@ def _signed_code_type(n_codes: int) -> np.dtype[np.signedinteger]:
 
 
 class MissingCompletelyAtRandom:
-    """Random removal of values, completely at random; shares[i] is the probability for a value of attribute i.
+    """Removal of values completely at random, with probability shares[i] for a value of attribute i.
 
     Each call of `applied_to` continues the random streams of the previous call.
     """

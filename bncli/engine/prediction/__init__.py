@@ -6,7 +6,7 @@ Scoring:
   predictions under other class frequencies
 - `factors`: what a compiled model looks up and adds to the scores of rows
 - `marginalization`: rows that lack values, by inference in a network; ln P(x) of a row
-- `probability_intervals`: intervals of probabilities and effects, from the uncertainty of the tables
+- `probability_intervals`: intervals for probabilities and effects, from the uncertainty of the tables
 
 Decisions:
 

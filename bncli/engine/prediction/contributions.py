@@ -10,9 +10,8 @@ A term is a set of attributes that the model uses together; its contribution is 
 log-odds, if attributes are independent and distributed as in training.
 
 For an average of models, P = sum over s of w_s P_s, the contributions of the models are averaged with the posterior
-weights r_s = w_s P_s(p | x) / P(p | x). `base` then includes the difference between the logarithm of the averaged
-probabilities and the average of the scores. If missing values are marginalized over a network, it includes the
-difference between the log-odds and the sum of the contributions.
+weights r_s = w_s P_s(p | x) / P(p | x). `base` is then the difference between the log-odds and the sum of all
+contributions, as it is if missing values are marginalized over a network.
 
 For a calibrated model the contributions are computed before the calibration map is applied. A temperature T divides
 both log-odds and contributions, which is exact: see `Explanation.scaled`.
@@ -277,7 +276,7 @@ def take_largest(sums: Array, contributions: Array, chosen: Index) -> Array:
 
 
 class _TermTexts:
-    """Describes terms by the names of their attributes and the values of rows.
+    """Descriptions of terms by the names of their attributes and the values of rows.
 
     terms: the attributes of each term. used: the attributes whose codes are given to `describe`. joined: maps the index
     of a term to the grouping of each attribute's codes by which its values are named, None for the codes themselves;

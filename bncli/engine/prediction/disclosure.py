@@ -8,7 +8,7 @@ attributes, the file implies the Frechet bounds
 
 so each cell is certainly below the minimum, certainly not, or unknown.
 
-Pooling. Intervals below the minimum are joined with the neighbour of smaller weight, starting with the smallest
+Pooling. Intervals below the minimum are joined with the neighbour of smaller weight, starting with the lightest
 interval. Levels below it become one level, `other`, together with the next rarest levels if their total is below it
 too. A missing level below it is removed: a missing value is then unknown. Tables are averaged over the joined codes,
 weighted by their training weights. The tables of a network remain probabilities, which are added up along a child's
@@ -122,7 +122,7 @@ def _cells(family: Family, schema: Schema, min_rows: int) -> CellsOfTable:
 
 
 class PooledValues(NamedTuple):
-    """Values of an attribute that were pooled into the value `into`, or a missing level that was removed (None)."""
+    """Values of an attribute that were pooled into the value `into`, or a removed missing level (`into` is None)."""
 
     attribute: str
     values: tuple[str, ...]

@@ -96,7 +96,7 @@ class EditableEffect:
 
     @property
     def cells(self) -> dict[str, tuple[int, ...]]:
-        """Maps the name of each cell, such as `red & <=3`, to the indices of its values."""
+        """The indices of the values of each cell, keyed by the name of the cell, such as `red & <=3`."""
         names = [value_names(attribute)[: attribute.cardinality] for attribute in self.axis_attributes]
         return {" & ".join(cell): where for cell, where in zip(product(*names), np.ndindex(*self.shape), strict=True)}
 
@@ -371,7 +371,7 @@ def change_by_smoothing(effect: EditableEffect, now: Array) -> Array:
 
 
 def change_to_monotone(effect: EditableEffect, now: Array, label: int, *, rising: bool) -> Array:
-    """Return the change D by which a label's curve never falls (`rising`) or never rises; 0 for the missing level."""
+    """Return the change D that makes a label's curve monotone, `rising` or falling; 0 for the missing level."""
     from scipy.optimize import isotonic_regression  # takes longer to import than a small edit
 
     attribute = _only_numeric_attribute(effect, "--monotone")

@@ -162,7 +162,7 @@ class JointEffect:
     """The sum of the terms over one set of attributes, with the groupings over which it is shown.
 
     averaged: whether it is shown by averages, because the common refinement of the parts' groupings has more than
-    MOST_CELLS cells. variance: the variance of the effect times the `unit` that was given to `joint_effects`.
+    MOST_CELLS cells. variance: the variance of `unit` times the effect, as in `joint_effects`.
     """
 
     attributes: Attributes
@@ -261,10 +261,11 @@ def _n_groups(grouping: Grouping | None, cardinality: int) -> int:
 
 
 def _coarse_groupings(key: Attributes, parts: Sequence[EffectPart], schema: Schema) -> tuple[Grouping | None, ...]:
-    """Return one grouping with few groups per attribute: the common refinement of the parts, or a coarser grouping.
+    """Return a grouping with few groups for each attribute: the common refinement of the parts, or a coarser one.
 
-    A coarser grouping of a numeric attribute has intervals of about equal weight. That of a categorical one keeps the
-    most frequent levels (ties: the first) and pools the others. A missing level remains a group of its own, the last.
+    A coarser grouping of a numeric attribute has intervals of about equal weight. A coarser grouping of a categorical
+    attribute keeps the most frequent levels (ties: the first) and pools the others. A missing level remains a group of
+    its own, the last.
     """
     bins = _BINS[min(len(key), len(_BINS)) - 1]
     groupings: list[Grouping | None] = []

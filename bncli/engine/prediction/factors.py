@@ -71,15 +71,15 @@ EXPANDED_ENTRIES = 1 << 20
 GATHERED_ENTRIES = 1 << 18
 """The approximate maximum number of entries gathered at a time for rows of a wide factor with unknown attributes."""
 MANY_TABLES = 32
-"""Small tables are packed if a model has at least this many."""
+"""Small tables are packed if at least this many belong to the same model, or to the same set of models."""
 MOST_CELLS = 1 << 12
 """The maximum number of cells of a small table; with the code "unobserved" it must also fit into a lane."""
 MOST_JOINT = 1 << 12
-"""The maximum number of entries of a joint table with 16-bit lanes, so that look-ups hit the L1 or L2 cache."""
+"""The maximum number of entries of a joint table of several tables in a 16-bit lane, so that it stays in a cache."""
 BITS = (8, 16)
 """The widths of lanes in bits: a word has eight lanes for up to 256 cells, or four lanes for up to 65,536."""
 KEPT_ENTRIES = 1 << 24
-"""Expanded tables with at most this many entries are kept; larger ones are computed again for every block of rows."""
+"""Expanded tables are kept if they have at most this many entries in total; if not, each block computes them again."""
 NUMBERS_PER_SLICE = 1 << 17
 """The maximum number of values gathered at a time from packed tables."""
 _WINDOW = 128
@@ -104,7 +104,7 @@ Term = tuple[int, tuple[int, ...], Array]
 
 @dataclass(frozen=True)
 class Factor:
-    """A table with entries for "unobserved"; tables (R, cells) has one line per score row.
+    """A table with entries for "unobserved": `tables`, shape (R, cells).
 
     The cell of a row is the mixed-radix number of its codes at `positions`.
     """
@@ -373,7 +373,7 @@ def expand(tensor: Array, averages: Averages) -> Array:
 
 
 def score_rows(weights: Array) -> Array:
-    """Convert weights (cells, K) to score rows: (K, cells), or for two classes (1, cells), second minus first."""
+    """Return weights (cells, K) as score rows: (K, cells), or for two classes (1, cells), second minus first."""
     rows: Array = np.ascontiguousarray(weights.T)
     if len(rows) == 2:
         rows = rows[1:] - rows[:1]
@@ -567,7 +567,7 @@ def host_factor(
 
 @dataclass(frozen=True)
 class RegionFactor:
-    """The table of a large region: tables (R, cells), one line per score row, and the terms of which it is the sum.
+    """The table of a large region, `tables` (R, cells), and the `terms` that add up to it.
 
     The code shape[i] on axis i means that attribute region[i] is unknown.
     """
@@ -629,7 +629,7 @@ def log_margin(table: Array, axes: Collection[int]) -> Array:
 
 
 def expand_submodel(table: Array) -> Array:
-    """Append the marginals as the last code, "unobserved", of every axis: (n_1, ..., K) becomes (n_1 + 1, ..., K)."""
+    """Append the marginals as the last code, "unobserved", to every axis of a table (n_1, ..., K) except the last."""
     for axis in range(table.ndim - 1):
         table = np.concatenate([table, np.expand_dims(log_margin(table, (axis,)), axis)], axis=axis)
     return table

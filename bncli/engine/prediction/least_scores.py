@@ -5,7 +5,7 @@
 An input gives each attribute one of its codes, a missing level included; some attributes are fixed. Attributes are
 eliminated one after the other: the tables that contain attribute a are replaced by one over their other attributes,
 
-    M[rest] = min over x_a of the sum of these tables
+    M[others] = min over x_a of the sum of these tables
 
 and the minimiser is read off in the opposite order (non-serial dynamic programming, Bertele & Brioschi 1972; Dechter
 1999, Artificial Intelligence 113). For a tree this is dynamic programming from the leaves, for tables over single
@@ -16,8 +16,8 @@ separately (mini-buckets, Dechter & Rish 2003, JACM 50). Then the result is a lo
 False.
 
 Conventions: a fixed attribute may have the code one past its last, "unobserved"; a free one only if it is UNKNOWN. Ties
-go to the lowest code of the attribute eliminated last. Many inputs are processed at once. Cost per input: one pass over
-the cells of all joint tables.
+go to the lowest code, from the attribute eliminated last to the first. Many inputs are processed at once. Cost per input:
+one pass over the cells of all joint tables.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FREE, UNKNOWN = -1, -2
 
 
 class Table(NamedTuple):
-    """A table over the attributes at `positions`, ascending; the last code on each axis is "unobserved"."""
+    """A table over the attributes at `positions`, ascending; the last code on each axis may stand for "unobserved"."""
 
     positions: tuple[int, ...]
     values: Array
@@ -58,7 +58,8 @@ class Table(NamedTuple):
 class ScoreTables:
     """Scores S[y] = bias[y] + sum over the tables, whose last axis is the class.
 
-    cardinalities: the number of codes of each attribute used, without "unobserved".
+    The last code of each attribute in the tables is "unobserved". cardinalities: the number of codes of each attribute
+    used, without "unobserved".
     """
 
     cardinalities: tuple[int, ...]
@@ -67,7 +68,7 @@ class ScoreTables:
 
     @classmethod
     def of(cls, tables: Tables, schema: Schema, used: Sequence[int], hint: str) -> ScoreTables:
-        """Expand tables over the codes of attributes at positions in `used`, with entries for "unobserved".
+        """Return the scores of tables, over the codes of the attributes `used` and with entries for "unobserved".
 
         Raises ModelError with `hint` if there would be too many entries.
         """
@@ -122,7 +123,10 @@ def components_of(predictor: Predictor, schema: Schema, used: Sequence[int]) -> 
 
 @dataclass(frozen=True)
 class Contrast:
-    """A function of inputs: constant + sum over the tables."""
+    """A function of inputs: constant + sum over the tables.
+
+    The last code of each attribute in the tables is "unobserved".
+    """
 
     cardinalities: tuple[int, ...]
     constant: float
@@ -160,7 +164,7 @@ class Contrast:
 
     @cached_property
     def observed(self) -> Minimiser:
-        """The minimiser for inputs whose attributes are all observed."""
+        """The minimiser for inputs whose attributes are all observed; its tables lack "unobserved"."""
         tables = [Table(t.positions, t.values[(slice(-1),) * len(t.positions)]) for t in self.tables]
         return Minimiser(self.cardinalities, self.constant, tables)
 
@@ -191,7 +195,7 @@ class _Bucket(NamedTuple):
 
 
 class Minimiser:
-    """Minimises one sum of tables; free (attributes,): the number of codes that each attribute may take if it is FREE.
+    """A minimiser of a sum of tables; free (attributes,): the number of codes that an attribute may take if it is FREE.
 
     sizes (attributes,): the number of codes on the axes of the tables, which is also the default of `free`.
     """
@@ -323,10 +327,10 @@ class Game:
 
     Its value is an upper bound on the minimum of the sum if the `members` and any k of the `candidates` are fixed. The
     arrays own, members and candidates are (attributes, N). The attributes are played in the reverse order of
-    elimination. The player adds an attribute that is a candidate to the set; if the player does not, the opponent gives
-    it the code that minimises the final value ("unobserved" only if `own` has it). The player may look at the codes
-    chosen before, so the value is at least the minimum for any single set. For tables over single attributes it is
-    attained by some set.
+    elimination. The player may add an attribute that is a candidate to the set; an attribute outside the set gets from
+    the opponent the code that minimises the final value ("unobserved" only if `own` has it). The player may look at the
+    codes chosen before, so the value is at least the minimum for any single set. For tables over single attributes it
+    is attained by some set.
 
     bound (most + 1, N): the value for k = 0, 1, ..., `most`; infinite if the minimiser is not exact.
     """

@@ -6,7 +6,8 @@ The factor of an unobserved attribute without children sums to 1 and is left out
 children is unobserved need inference (`engine.inference`); all others are scored by table look-ups. For naive Bayes
 look-ups always suffice.
 
-`log_joint` is for models that marginalize missing values. A `JointModel` gives ln P(x, y) and ln P(x) by any network:
+`log_joint` is for models that marginalize missing values. A `JointModel` computes ln P(x, y) and ln P(x) for any model
+that is a network:
 
     ln P(x, y) = ln P(y | pi(y)) + sum over attributes i that the model uses of ln theta_i(x_i | pi(i), y)
 
@@ -71,7 +72,7 @@ def incomplete_rows(network: NetworkTables, codes: Mapping[int, Codes]) -> Index
 
 
 def log_joint(network: NetworkTables, codes: Mapping[int, Codes], rows: Index) -> Array:
-    """Compute ln P(y, e_t), shape (K, rows), by inference, where e_t is the observed values of row t.
+    """Compute ln P(y, e_t), shape (K, rows), by inference, where e_t are the observed values of row t.
 
     codes[i] (N,): the codes of schema attribute i. rows: the indices of the rows for which it is computed.
     """
@@ -105,8 +106,8 @@ def expected_cells(network: NetworkTables, codes: Mapping[int, Codes], log_p: Ar
 
         P(cell c of f | e_t, y) = P(y, e_t, u) / P(y, e_t),    u: the values of c that e_t does not contain
 
-    codes[i] (N,): the codes of schema attribute i. log_p (K, N): ln P(y, e_t). Cost: inference in as many rows as there
-    are possible cells.
+    codes[i] (N,): the codes of schema attribute i. log_p (K, N): ln P(y, e_t). Cost: inference in one row per
+    possible cell.
     """
     from bncli.engine.inference.program import supporting
 
@@ -141,7 +142,7 @@ def expected_cells(network: NetworkTables, codes: Mapping[int, Codes], log_p: Ar
 
 
 class JointModel:
-    """Computes ln P(y, x) of rows; `used`: the indices of the schema's attributes whose codes are given.
+    """A network that computes ln P(y, x) of rows; `used`: the indices of the attributes whose codes are given.
 
     Raises ModelError if the model is not a network or is calibrated.
     """
@@ -166,7 +167,7 @@ class JointModel:
         self._network = NetworkTables.of(Tables(bias, tuple(families), tuple(weights)), model.schema)
 
     def log_joint(self, codes: Sequence[Codes]) -> Array:
-        """Return ln P(y, e_t), shape (K, N), where e_t is the observed values of row t.
+        """Return ln P(y, e_t), shape (K, N), where e_t are the observed values of row t.
 
         codes: (N,) for each attribute used; a code equal to the cardinality means that the value is unknown.
         """
@@ -193,5 +194,5 @@ class JointModel:
         return result
 
     def log_p(self, codes: Sequence[Codes]) -> Array:
-        """Return ln P(e_t), shape (N,), where e_t is the observed values of row t; codes as in `log_joint`."""
+        """Return ln P(e_t), shape (N,), where e_t are the observed values of row t; codes as in `log_joint`."""
         return np.asarray(np.logaddexp.reduce(self.log_joint(codes), axis=0))

@@ -9,8 +9,8 @@ is the population stability index, symmetric Kullback-Leibler divergence (Kullba
 samples come from one distribution, PSI / (1/n + 1/N) is approximately chi-squared with k - 1 degrees of freedom
 (Yurdakul 2018), so the mean of PSI is (1/n + 1/N)(k - 1); the usual limits 0.1 and 0.25 ignore n. `p` is the p-value of
 Pearson's chi-squared test that the two samples are homogeneous. Values that never occurred in training are not part of
-these sums. If x of n new rows and none of N training rows have such values, the probability that chance puts all of
-them among the new rows is C(n, x) / C(n + N, x) (Fisher's exact test, one-sided).
+these sums. If x of m new rows and none of N training rows have such values, the probability that chance puts all of
+them among the new rows is C(m, x) / C(m + N, x) (Fisher's exact test, one-sided).
 
 An attribute has drifted if its PSI is at least LEAST_PSI and p is at most the limit, or if at least the fraction
 LEAST_UNKNOWN of the rows has values that never occurred in training, and their probability by chance is at most the
@@ -20,9 +20,9 @@ samples counts as half a row there. In the test, values with fewer than one expe
 count by their weights, scaled down if the weights sum to more than the number of rows.
 
 Unusual rows. A row unlike the training rows has a low ln P(x) (`prediction.marginalization.JointModel`). A model may
-store the mean and quantiles of ln P(x) over its training rows, or over MOST_ROWS of them, evenly spaced. The
+store the mean and quantiles of ln P(x) over its training rows, or over at most MOST_ROWS of them, evenly spaced. The
 distribution over a stream is stored as counts in 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
-DDSketch). Training rows have their weights in the data, never class weights.
+DDSketch). Training rows have the weights that the data give them, without class weights.
 
 Expected metrics: the accuracy, log-loss and AUC to be expected on rows without labels. If P(y | x_t) is calibrated, the
 label of row t is a draw from it, independent of the other rows. Then
@@ -39,7 +39,7 @@ The AUC needs the log-odds of all rows, which are counted in intervals of width 
 are tied at its midpoint. Within an interval the odds of two rows differ by a factor of at most e^LOG_ODDS_WIDTH, so a
 tie changes the AUC by at most LOG_ODDS_WIDTH / 4, and the midpoint by at most LOG_ODDS_WIDTH / 2: together less than
 0.001. The measured AUC, of rows that have labels, uses the same intervals. Cost: a sort of each block of rows; at most
-one count per interval is stored.
+three counts per interval are stored.
 
 Everything is a sum over rows, so memory does not grow with their number, and the counts of several streams can be
 added. Sums are exact, so the order of the rows and their division into blocks do not change even the last digit.
@@ -64,7 +64,7 @@ from bncli.engine.prediction.marginalization import JointModel
 from bncli.errors import ModelError
 
 ALPHA = 0.01
-"""The approximate probability that a report on new rows distributed like the training rows shows any drift."""
+"""The approximate maximum probability of reporting any drift for new rows distributed like the training rows."""
 LEAST_PSI = 0.1
 """A smaller PSI is not called drift, however significant; a PSI above 0.25 is usually called large."""
 LEAST_UNKNOWN = 0.05
@@ -333,7 +333,7 @@ class LogProbabilitySketch:
 
 
 class ScoreMonitor:
-    """Counts the rows that a model scores.
+    """A counter of the rows that a model scores.
 
     used: the indices of the schema's attributes whose codes are given, ascending.
     """
@@ -500,7 +500,7 @@ def _log_choose(n: float, k: Array | float) -> Array:
 
 
 def unknown_probability(n_unknown: int, n: float, n_training: float) -> float:
-    """Return the probability that `n_unknown` rows, drawn from n new and n_training training rows, are all new."""
+    """Return the probability that `n_unknown` random rows of n new and n_training training rows are all new."""
     from scipy import special  # takes long to load
 
     new, both = special.gammaln([n + 1, n + n_training + 1])
@@ -517,7 +517,7 @@ def sample_evenly(columns: Columns) -> Columns:
 def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> TrainingLogP:
     """Return the weighted mean and quantiles of ln P(x) over training rows, for the attributes `used`.
 
-    Raises ModelError if the model is not a network.
+    Raises ModelError if the model is not a network or is calibrated, or if the table lacks one of these attributes.
     """
     joint = JointModel(model, used)
     log_p = joint.log_p(encode_attributes(columns, model.schema, used).codes) if used else np.zeros(columns.n_rows)
@@ -531,7 +531,7 @@ def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> Trai
 
 
 def are_training_rows(rows: Columns, model: Model, used: Sequence[int]) -> bool:
-    """Return whether a table may be the training data: as many rows, and the same frequencies in every used column.
+    """Return whether a table may be the training data: the same number of rows, and equal frequencies in used columns.
 
     Columns that the table lacks are ignored. A model stores nothing about single rows, so other rows with the same
     frequencies count as the training rows. The result is False if the table has no used column.
@@ -552,7 +552,7 @@ def are_training_rows(rows: Columns, model: Model, used: Sequence[int]) -> bool:
 
 
 def count_plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[float, ...]]:
-    """Return the total weight of the rows per code, for each attribute that the model uses; the last one is unknown."""
+    """Return the total weight of the rows with each code, "unknown" last, for each attribute used, keyed by index."""
     used = sorted(model.attributes)
     encoded = encode_attributes(columns, model.schema, used)
     frequencies = {}

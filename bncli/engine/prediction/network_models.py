@@ -1,14 +1,15 @@
-"""Models made from networks with given probabilities, such as those that experts or other programs wrote.
+"""Models made from networks with given probabilities, such as networks written by experts or other programs.
 
     P(x, y) = P(y | pi(y)) prod over attributes i of theta_i(x_i | pi(i), y)
 
-Every node keeps its table, so a model of the network gives P(y | e) by exact inference, whichever values e are known.
-Conventions:
+Every node with an arc keeps its table, so a model of the network computes P(y | e) by exact inference, whichever values
+e are known. Conventions:
 
 - States that are intervals become cuts: `(a,b]`, `(a-b]`, `[a,b)`, `<=b`, `<b`, `>a` and `>=a`, without gaps, in any
   order. Since b belongs to `(a,b]` and not to `[a,b)`, the cut of the latter is the next smaller floating-point number.
   The outermost bounds are ignored, since a model must code every number.
-- A last state called `missing` is the missing level of its attribute. Models of such networks do not marginalize.
+- A last state called `missing` is the missing level of its attribute. Models of such networks do not marginalize, and
+  keep only the tables that P(y | x) depends on.
 - Marginal probabilities replace the training frequencies of an attribute's values. If the network is too dense or too
   large for inference, they are estimated from DRAWN_ROWS rows drawn from it.
 """
@@ -44,8 +45,9 @@ _HALF = re.compile(rf"(?P<sign><=|>=|<|>|≤|≥)\s*(?P<bound>{_NUMBER})")
 def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tuple[Model, bool]:
     """Return a model that predicts the node `class_name` from all others, and whether the network is dense.
 
-    In a dense network, inference for a row without known values would need tables that are too large; rows with few
-    missing values can still be predicted. If `class_name` is None, the class is the node that the file marks. If the
+    In a dense network, inference for rows with no more than one known value would need tables that are too large; rows
+    with few missing values can still be predicted. With more than MOST_VALUES values this is not tried, and the
+    network does not count as dense. If `class_name` is None, the class is the node that the file marks. If the
     file marks none, it is the node called CLASS_NAME, or the last node if there is no such node. The model marginalizes
     missing values unless an attribute has a missing level. Raises UsageError if there is no node `class_name`, and
     BncliError if the class has a single state or if there is no other node.

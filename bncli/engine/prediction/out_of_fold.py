@@ -66,8 +66,8 @@ def learn_with_rule(
 
     For prediction sets the model is learned from four fifths of the rows. For a threshold alone, a model per fold is
     learned with `fit_fold`, unless `fit` returns held-out predictions. The rule is None if no option about decisions is
-    given, or if the table has no class. Raises BncliError if too few rows can be held out, and UsageError for options
-    that do not fit the labels.
+    given, or if the table has no class. Raises BncliError if too few rows can be held out or no threshold meets the
+    criterion, and UsageError for options that do not fit the labels.
     """
     if columns.label is None:
         return fit(columns), None
@@ -173,8 +173,9 @@ def calibrate_out_of_fold(
     Returns the calibrated model, the held-out log-loss per row in nats, and for each split the weight of the rows of
     each class, (K,), among the other rows and among the held-out ones; then the splits and the calibrated held-out
     predictions. For these and the log-loss, the map for a fold is fitted to the predictions of the other folds. With a
-    single split, by time, it is fitted to the earlier half of the held-out rows and tested on the later half. Raises
-    BncliError if there are too few rows.
+    single split, by time, it is fitted to the earlier half of the held-out rows and tested on the later half; if all
+    have the same time, it is fitted to and tested on the same rows, with a warning. Raises BncliError if too few rows
+    can be held out.
     """
     method, labels = model.recipe.calibrate, encode_labels(columns, model.schema)
     if columns.n_rows < FOLDS:

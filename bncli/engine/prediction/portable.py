@@ -6,8 +6,8 @@
 
 A calibrated model has a map that is applied to these probabilities. There is one score row r per class, or for two
 classes a single row, the difference S[t, 1] - S[t, 0]. A row of values becomes codes, one per input. Each table has a
-digit for every code, and the digits of its inputs make the cell number, the first one the most significant. The code
-one past the last, "unobserved", is averaged over, as in `prediction.scoring`, or has entries of its own.
+digit for every code, and the digits of its inputs make the cell number; the first digit is the most significant. The
+code one past the last, "unobserved", is averaged over, as in `prediction.scoring`, or has entries of its own.
 
 Conventions: in a model with one stage the shift and the tables are divided by the temperature, so that it needs no map.
 A model that marginalizes missing values over a network is refused, since it is not a sum of tables, unless leaving
@@ -261,8 +261,9 @@ class PortableEffects:
 def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool = False) -> PortableEffects:
     """Convert the effects of a model to tables over the inputs.
 
-    Each set of attributes has one table, or with `apart` one table per binning if these have fewer cells in total.
-    Raises ModelError if the effects are not a sum of tables, or have more than MOST_CELLS cells.
+    Each set of attributes has one table, or with `apart` one table per binning if these have fewer cells in total. An
+    attribute that is not among the inputs has the position -1. Raises ModelError if the effects are not a sum of
+    tables, or have more than MOST_CELLS cells.
     """
     mixture, schema = mixture_of(model.predictor, model.schema), model.schema
     if len(mixture.weights) > 1:

@@ -1,10 +1,13 @@
-"""Intervals of predicted probabilities, from the uncertainty of the tables (`engine.parameters.uncertainty`).
+"""Intervals for predicted probabilities, from the uncertainty of the tables (`engine.parameters.uncertainty`).
 
-The scores of a row are normally distributed around S[t, y], with the covariance that the uncertainty implies:
+The scores of a row are treated as normally distributed around S[t, y], with the covariance that the uncertainty
+implies:
 
-    diagonal     Var S[t, y] = sum over families of the variances of the row's entries; classes are independent
+    diagonal     Var S[t, y] = sum of the variances of the row's entries; classes are independent
     deviations   Cov(S[t, y] - S[t, 0], S[t, z] - S[t, 0]) = sum over r of d_r[t, y] d_r[t, z], where d_r[t, y] is the
-                 sum over families of the deviations of the row's entries
+                 sum of the deviations of the row's entries
+
+The sums are over the bias and the families.
 
 Two classes: with s = S[t, 1] - S[t, 0] and z the normal quantile, the interval of P(1 | x_t) is sigmoid(s -+ z sd(s)).
 More classes: scores are drawn from the normal distribution DRAWS times, with the same standard normal numbers for every
@@ -15,10 +18,10 @@ Effects are linear in the tables, so the interval of an effect's value is its va
 over draws of the tables.
 
 An attribute that is unknown in a row is treated as in the scores (`scoring`): its own family is left out, and entries
-over unknown parents are averaged. So the interval is that of the prediction without the value. It does not become wider
+over unknown parents are averaged. So the interval belongs to the prediction without the value. It does not become wider
 because the value, if known, might change the prediction.
 
-**Marginalized missing values.** The score of a row is ln P(y, e_t), where e_t is its observed values. It is a smooth
+**Marginalized missing values.** The score of a row is ln P(y, e_t), where e_t are its observed values. It is a smooth
 function of the table entries, with the derivative g[y, c] = P(cell c | e_t, y) for the entry of cell c and class y, and
 0 for other classes. Delta method: with V and -T the variances of the entries and the covariances within a distribution,
 
@@ -77,7 +80,7 @@ class Intervals(NamedTuple):
 
 
 class IntervalFinder:
-    """Computes intervals of predicted probabilities; raises ModelError if the model stores no uncertainty.
+    """A finder of intervals for predicted probabilities; raises ModelError if the model stores no uncertainty.
 
     used: the schema's attributes whose codes are given. finish: maps the ln P(y | x_t) (K, N) of the tables to the
     final ones. level: the probability of an interval, between 0 and 1.
@@ -192,9 +195,11 @@ class IntervalFinder:
 
 
 def score_covariances(network: NetworkTables, variances: Tables, totals: Tables, codes: Mapping[int, Codes]) -> Array:
-    """Return the covariances (N, K, K) of ln P(y, e_t) by the delta method, where e_t is the observed values of row t.
+    """Return the covariances (N, K, K) of ln P(y, e_t) by the delta method, up to a term that all classes share.
 
-    variances, totals: V and T of the module's formula, for every entry. codes[i] (N,): the codes of schema attribute i.
+    e_t are the observed values of row t. variances, totals: V and T of the module's formula for every entry, except
+    that `variances` has V + T for the entries of distributions over the classes. codes[i] (N,): the codes of schema
+    attribute i.
     """
     log_p = log_joint(network, codes, np.arange(len(next(iter(codes.values())))))
     # (N, K, K), from the variances of the bias; `diagonals` is a writable view of their diagonals
@@ -220,10 +225,11 @@ def score_covariances(network: NetworkTables, variances: Tables, totals: Tables,
 
 
 def effect_margins(model: Model, effects: Effects) -> list[Array] | None:
-    """Return half the width of the intervals of every effect's values, one array (n_1, n_2, ..., K) per effect.
+    """Return half the width of the intervals for every effect's values, one array (n_1, n_2, ..., K) per effect.
 
-    The half-widths are z times the standard deviation of the effect over EFFECT_DRAWS draws of the tables. The result
-    is None for a model without uncertainty or with very many tables, whose effects are not drawn.
+    The half-widths are z times the standard deviation of the effect over EFFECT_DRAWS draws of the tables, where z is
+    the normal quantile for intervals of level LEVEL. The result is None for a model without uncertainty or with very
+    many tables, whose effects are not drawn.
     """
     uncertainty, schema = model.uncertainty, model.schema
     if uncertainty is None or mixture_of(model.predictor, schema).averaged().tables:

@@ -93,7 +93,8 @@ Property = ProbabilityBound | Trend | DecidesAlone | Flip
 class CounterExample(NamedTuple):
     """The codes of an input, keyed by position.
 
-    changed: the codes that differ in a second input, if the property compares two inputs; otherwise empty.
+    For `DecidesAlone` it has a single code: the value of the attribute that fixes the decision. changed: the codes that
+    differ in a second input, if the property compares two inputs; otherwise empty.
     """
 
     codes: Mapping[int, int]
@@ -119,7 +120,10 @@ class _Part(NamedTuple):
 
 
 class Prover:
-    """Proves or refutes properties of a model; `seconds`: the time limit for each property, measured by `clock`."""
+    """A prover of properties of a model; `seconds`: the time limit for each property, measured by `clock`.
+
+    Raises ModelError if the tables of the model have too many entries.
+    """
 
     def __init__(self, model: Model, seconds: float, clock: Callable[[], float]) -> None:
         self.scorer = compile_scorer(model)
@@ -145,7 +149,7 @@ class Prover:
             pass  # without bounds for decisions, inputs are scored one by one
 
     def prove(self, stated: Property) -> Verdict:
-        """Return whether a property holds for all inputs, and a counter-example if it does not."""
+        """Prove or refute a property: return whether it holds for all inputs, and a counter-example if it does not."""
         self._deadline = self._clock() + self._seconds
         try:
             if isinstance(stated, ProbabilityBound):
@@ -180,8 +184,8 @@ class Prover:
         """Return an input (attributes,) that violates the property, or None if there is none.
 
         fixed (attributes,): the codes of the fixed attributes, FREE for the others. bound: returns whether some input
-        with given fixed codes may violate the property, and inputs to try. is_violated: returns the indices of those
-        among inputs (N, attributes) that violate it. Raises _OutOfTimeError after the deadline.
+        with given fixed codes may violate the property, and inputs to try. is_violated: returns the indices of the
+        inputs (N, attributes) that violate it. Raises _OutOfTimeError after the deadline.
         """
         stack = [fixed]
         while stack:
@@ -473,7 +477,7 @@ def _change_of_code(contrast: Contrast, position: int, before: int, after: int) 
 
 
 def _flip_bound(contrast: Contrast, position: int, before: int, after: int, gap: float) -> Callable[[Index], _Part]:
-    """Return the `bound` for `_search` of inputs whose contrast is above `gap` at `before` and at most 0 at `after`."""
+    """Return the function `bound` for `_search` for contrasts above `gap` at code `before` and at most 0 at `after`."""
     first, second = (_with_fixed_code(contrast, position, code) for code in (before, after))
     negated = Contrast(first.cardinalities, -first.constant, tuple(Table(p, -values) for p, values in first.tables))
     # a flip has contrast > gap before and <= 0 after: change < -gap, -first < -gap and second <= 0

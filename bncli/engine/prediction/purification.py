@@ -184,7 +184,8 @@ class PureTable:
     ) -> None:
         """Add each row's value of term t for its label, times `share`, to sums[rows[t]] (N,).
 
-        t is an index into `terms`. codes[a] (N,): the codes of attribute a. labels (N,). share: a number or (N,).
+        t is an index into `terms`. rows: distinct, except for rows whose sums are discarded, which may repeat.
+        codes[a] (N,): the codes of attribute a. labels (N,). share: a number or (N,).
         """
         cells = math.prod(n + 1 for n in self.shape)
         entry_numbers = np.empty((1 << len(self.shape), len(labels)), np.intp)
@@ -375,7 +376,7 @@ def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
 
 
 def contrasts(scores: Array) -> Array:
-    """Return contrasts (..., K) from scores (..., K): the score of each class minus the mean of the others."""
+    """Return contrasts (..., K) from scores (..., K): each class minus the mean of the others; 0 for a single class."""
     n_labels = scores.shape[-1]
     if n_labels == 1:
         return np.zeros_like(scores)

@@ -4,8 +4,9 @@
 
 Unknown attributes. An attribute of a new row is unknown if its value never occurred in training, or if it is missing
 and training had no missing value. It then has the code one past its last, "unobserved". Before the first row is scored,
-every table gets entries for this code along each attribute: 0 if the family's own attribute is unknown (the family is
-left out), and the average over its values with their training frequencies q if a parent is unknown,
+every table that does not become too large gets entries for this code along each attribute: 0 if the family's own
+attribute is unknown (the family is left out), and the average over its values with their training frequencies q if a
+parent is unknown,
 
     W_f[unobserved, p, y] = 0        W_f[v, unobserved, y] = sum over values p of q(p) W_f[v, p, y]
 
@@ -311,7 +312,7 @@ def add_softmax(scores: Array, weight: float, out: Array) -> None:
 
 
 def log_shares(out: Array) -> None:
-    """Normalise the columns of out (K, rows) to sum to 1 and take logarithms, in place; zeros count as _TINY."""
+    """Normalise the columns of out (K, rows) to sum to 1 and take logarithms, in place; 0 counts as about _TINY."""
     if len(out) != 2:
         out /= sum_in_order(out)
         np.log(np.maximum(out, _TINY, out=out), out=out)
@@ -328,7 +329,7 @@ def log_shares(out: Array) -> None:
 
 
 def normalised(logs: Array) -> Array:
-    """Return log-probabilities (K, rows), whose probabilities nearly sum to 1, normalised and clipped at 0."""
+    """Normalise log-probabilities (K, rows) so that the probabilities of each row sum to 1 and none exceeds 1."""
     return np.asarray(np.minimum(logs - np.logaddexp.reduce(logs, axis=0), 0.0))
 
 
@@ -347,10 +348,10 @@ def _score_block(block: RowBlock, scorer: Scorer) -> Array:
 
 
 def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
-    """Return ln pi'(y) - ln pi(y), (K,), for another prior pi'.
+    """Return ln pi'(y) - ln pi(y), (K,), for another prior pi', up to a constant that cancels in predictions.
 
-    prior: TRAINING, or a positive probability for every label. Raises UsageError if it is neither, and ModelError if
-    the model's class frequencies are needed but not stored.
+    prior: TRAINING, or positive probabilities of all labels, which sum to 1. Raises UsageError if it is neither, and
+    ModelError if the model's class frequencies are needed, but not stored or not all positive.
     """
     labels, frequencies = model.schema.labels, model.schema.label_frequencies
     calibrated = () if model.calibration is None else model.calibration.frequencies
@@ -428,7 +429,7 @@ class _Layout:
 
 
 class RowLookUp:
-    """Looks up ln P(y | x) of one row of codes at a time; safe to use from several threads."""
+    """A scorer of single rows of codes, compiled from a `Scorer`; several threads may use it at the same time."""
 
     def __init__(self, scorer: Scorer, cardinalities: Sequence[int]) -> None:
         self._scorer = scorer

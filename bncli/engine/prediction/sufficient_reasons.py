@@ -1,4 +1,4 @@
-"""Sufficient reasons: a smallest set of a row's values that alone fixes its decision, whatever the others are.
+"""Sufficient reasons: a smallest set of a row's values that alone fixes its decision, whatever the other values are.
 
 A set S of attributes fixes decision c if every completion of the row's values of S is decided c; a completion gives
 each other attribute any code of the schema, a missing level included (Shih, Choi & Darwiche 2018, IJCAI;
@@ -15,15 +15,16 @@ and a first guess. For tables over single attributes and one condition the guess
 weighted sums of them are bounded too. Otherwise attributes are added to the guess until it fixes the decision, and
 removed while it does; then branch and bound looks for a smaller set. If a guess does not fix the decision, some
 completion is decided otherwise, and every set that fixes the decision has one of the attributes in which this
-completion differs from the row. A node has one child for each of the _BRANCHES attributes of largest gain, which
-excludes the attributes of the children before it, and one child that excludes all of these attributes.
+completion differs from the row. A node has one child for each of the _BRANCHES attributes of largest gain: the child
+adds its attribute and excludes the attributes of the children before it. One more child excludes all of these
+attributes.
 
-Conventions: rows with equal values have the same answer, found once. Sums that differ from 0 by at most TIE are equal.
-For an average of several models, conditions on each model are used, which are sufficient but not necessary. The same
-holds for a rule with equal decisions below and above an interval. In both cases the set is not known to be smallest. A
-value that the model does not know can be in a set; if it is not, the completions include it besides the known values.
-If missing values are marginalized, it is in no set. Cost: about a bound and a minimisation per node; the nodes of many
-rows are evaluated together.
+Conventions: rows with equal values have the same answer, found once. Sums within TIE of 0 count as 0. For an average of
+several models, conditions on each model are used, which are sufficient but not necessary. The same holds for a rule
+with equal decisions below and above an interval. In both cases the set is not known to be smallest. A value that the
+model does not know can be in a set; if it is not, the completions include it besides the known values. If missing
+values are marginalized, it is in no set. Cost: about a bound and a minimisation per node; the nodes of many rows are
+evaluated together.
 """
 
 from __future__ import annotations
@@ -99,12 +100,12 @@ class _Rows:
 
 
 class ReasonSearch:
-    """Finds sufficient reasons of rows, whose codes are given for the attributes `used`.
+    """A search for sufficient reasons of rows, whose codes are given for the attributes `used`.
 
     finish: maps the ln P(y | x_t) (K, N) of the tables to the final ones. decide: maps these to decisions (N,). shift
     (K,): what another prior adds to ln P(y | x_t), or None. seconds: the search time per row, measured by `clock`,
     after which the smallest set found so far is returned. Raises ModelError if the decisions cannot be expressed as
-    conditions on sums of tables.
+    conditions on sums of tables, or if the tables have too many entries.
     """
 
     def __init__(
@@ -463,7 +464,7 @@ def _gains(rows: _Rows, which: Index, missed: Index, inputs: Index) -> Array:
 
 
 def _add_until_fixed(rows: _Rows, which: Index, members: Mask) -> Mask:
-    """Add attributes of largest gain to each row's set until it fixes the decision or has all allowed ones."""
+    """Add attributes of largest gain to copies of the sets until they fix the decisions or have all allowed ones."""
     members = members.copy()
     left = np.arange(len(which))
     while len(left):
@@ -477,7 +478,7 @@ def _add_until_fixed(rows: _Rows, which: Index, members: Mask) -> Mask:
 
 
 def _remove_unneeded(rows: _Rows, which: Index, members: Mask) -> Mask:
-    """Remove the attributes that a row's set does not need, one after the other; return the sets."""
+    """Return each row's set without the attributes that it does not need, removed one after the other."""
     members = members.copy()
     for a in range(members.shape[1]):
         has = np.flatnonzero(members[:, a])
@@ -489,7 +490,7 @@ def _remove_unneeded(rows: _Rows, which: Index, members: Mask) -> Mask:
 
 
 def _shared_gains(contrast: Contrast, own: Index, inputs: Index) -> Array:
-    """Allocate to attributes what the contrast gains if they take the row's values; return shares (N, attributes).
+    """Allocate the gain of the contrast to the attributes that take the row's values; return shares (N, attributes).
 
     own, inputs (N, attributes): codes of the rows and of the inputs before the change. In each table, no set of
     attributes gains more than the sum of its shares, but an attribute may gain less alone than its share. The share

@@ -14,7 +14,8 @@
 
       ln P(y, x) = sum over the class and its children of ln theta[parents, own state]
 
-  for every label y; nodes without the class in their table cancel. Cost: two look-ups per row and table.
+  for every label y; nodes without the class in their table cancel. Cost: a look-up per row and table, for
+  the network also per label.
 
 No row is taken from the training data.
 """

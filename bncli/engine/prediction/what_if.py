@@ -28,7 +28,7 @@ attribute j has value v, and x_t(v) row t with v in place of its own value. With
 
     log-loss increase = sum over v of f_v mean over t of -ln P(y_t | x_t(v))  -  mean over t of -ln P(y_t | x_t)
     mean change       = sum over v of f_v mean over t of max_y |P(y | x_t(v)) - P(y | x_t)|
-    changed           = fraction of the rows that are decided differently for some value v with f_v > 0
+    changed           = weighted fraction of the rows that are decided differently for some value v with f_v > 0
 
 The first is the expectation of the permutation importance (Breiman 2001; Fisher, Rudin & Dominici 2019, JMLR 20) over
 random values of j. Cost: the rows are scored once per value of each attribute.
@@ -55,13 +55,13 @@ MOST_CHANGES = 50_000
 """The maximum number of sets of changes that are tried per row."""
 LEAST_GAIN = 1e-12
 _LEAST_LOG = float(np.finfo(np.float64).min)
-"""Replaces ln 0, since a rule with costs may decide for an impossible label."""
+"""The value that replaces ln 0, since a rule with costs may decide for an impossible label."""
 Change = tuple[tuple[int, int], ...]
 """Pairs (position of an attribute, its new code), by ascending position."""
 
 
 class CounterfactualSearch:
-    """Finds a smallest set of changed values, for at most `most` attributes, that changes a row's decision.
+    """A search for a smallest set of changed values, of at most `most` attributes, that changes a row's decision.
 
     used: the attributes whose codes are given. allowed: the positions in `used` of the attributes that may change.
     score: maps codes to ln P(y | x_t) (K, N). decide: maps these to the indices of labels (N,), negative for no
@@ -144,10 +144,10 @@ class CounterfactualSearch:
 
 
 class NextBest:
-    """Finds the missing attribute with the largest mutual information with the class, given a row's observed values.
+    """A search for the missing attribute with the largest mutual information with the class, given the observed values.
 
     used: the schema's attributes whose codes are given. shift (K,): what another prior adds to ln P(y, x). Raises
-    ModelError if an attribute has a missing level, or if the model is not a network.
+    ModelError if an attribute has a missing level, or if the model is not a network or is calibrated.
     """
 
     def __init__(self, model: Model, used: Sequence[int], shift: Array | None = None) -> None:
