@@ -191,9 +191,10 @@ def compile_rows(
 ) -> Program:
     """Compile a program for rows with these codes.
 
-    needed[f] (rows,): whether a row needs family f; the program includes the family only in those of them in which one
-    of its attributes is hidden. codes: maps each attribute to its codes (rows,). order: the elimination order. Raises
-    TooWideError if a table exceeds the limit, and TooManyError if all tables together do and there are several rows.
+    needed[f] (rows,): whether a row needs family f. The program covers the family in the rows that need it and in which
+    some of its attributes are hidden. codes: maps each attribute to its codes (rows,). order: the elimination order.
+    Raises TooWideError if a table exceeds the limit, and TooManyError if all tables together do and there are several
+    rows.
     """
     n_rows = len(needed[0]) if needed else 0
     place = {attribute: p for p, attribute in enumerate(order)}

@@ -2,7 +2,7 @@
 
 - `model_paths`: counting numbers of overlapping regions, submodels, the path of models, the tables of one model
 - `search_trace`: the steps of a search: degrees of freedom, likelihoods, posteriors, bootstrap losses
-- `candidate_gains`: what every candidate would add to the log-likelihood of the current model, or at most
+- `candidate_gains`: how much each candidate would add to the log-likelihood of the current model, or upper bounds
 
 A region is a tuple of attribute indices, ascending, without the class; () is the class alone. The search itself is
 `bncli.engine.structure_learners.kikuchi`.

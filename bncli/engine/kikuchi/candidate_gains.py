@@ -1,4 +1,4 @@
-"""Candidate gains: what every candidate region of one size would add to the log-likelihood of the current model.
+"""Candidate gains: how much each candidate region of one size would add to the log-likelihood of the current model.
 
 Tables of candidates stay valid until the model covers another of their subsets, so they are kept, up to a budget. A
 step costs one look-up per row and candidate or, if upper bounds are cheap, one per row and candidate that may be the
@@ -105,7 +105,7 @@ class Candidates:
     """The candidate regions of one size, and which of their subsets the model covers.
 
     sets (M, size) are in lexicographic order; covered and df are (M, 2^size), where bit p of a subset's number is set
-    if the subset has the p-th attribute. df is what a subset adds to the degrees of freedom when it becomes covered.
+    if the subset has the p-th attribute. df is the increase of the degrees of freedom when a subset becomes covered.
     Everything that a step needs to know about a candidate A depends on which of its subsets are covered, and is
     computed for all candidates at once by matrix products. With u_Q = 1 if Q in A is not covered, and 0 otherwise,
     adding A changes counting numbers by

@@ -22,15 +22,15 @@ class alone, which is always covered.
 
 The average over the path weights each step by its posterior (Jakulin & Rish 2006, section 7):
 
-    weight_s = posterior_s / sum over steps of posterior
+    weight_s = posterior_s / (sum of posterior_s' over all steps s')
 
 A submodel is the smoothed joint distribution of a region's attributes and the class:
 
     P(v_R) = (n[v_R] + theta / |cells of R|) / (N + theta)
 
-The cells are those of the region's attributes with the class, and N is the total weight of the rows. With the same
-theta for all regions, spread evenly, submodels are consistent: the margin of a submodel is the submodel of the margin
-(Jakulin & Rish 2006, section 6.1).
+The cells are the joint values of the region's attributes and the class, and N is the total weight of the rows. With the
+same theta for all regions, spread evenly, submodels are consistent: the margin of a submodel is the submodel of the
+margin (Jakulin & Rish 2006, section 6.1).
 """
 
 from __future__ import annotations

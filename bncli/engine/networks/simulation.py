@@ -61,9 +61,9 @@ from bncli.engine.structures.structure import CLASS, Dag
 from bncli.errors import UsageError
 
 Range = tuple[int, int]
-"""The smallest and the largest integer of a range from which an integer is drawn uniformly."""
+"""The smallest and the largest of the integers from which one is drawn uniformly."""
 MOST_ENTRIES = 1 << 25
-"""The maximum number of probabilities in all tables of a network: 256 MiB, and as much again while rows are drawn."""
+"""The maximum number of probabilities in all tables of a network (256 MiB, and twice that while rows are drawn)."""
 MOST_ATTRIBUTES = 10_000
 MOST_VALUES = 10_000
 MOST_EXPONENT = 300.0

@@ -16,8 +16,8 @@ separately (mini-buckets, Dechter & Rish 2003, JACM 50). Then the result is a lo
 False.
 
 Conventions: a fixed attribute may have the code one past its last, "unobserved"; a free one only if it is UNKNOWN. Ties
-go to the lowest code, from the attribute eliminated last to the first. Many inputs are processed at once. Cost per input:
-one pass over the cells of all joint tables.
+go to the lowest code, from the attribute eliminated last to the first. Many inputs are processed at once. Cost per
+input: one pass over the cells of all joint tables.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class IntervalFinder:
     def _draw_deviations(self, covariances: Array) -> Array:
         """Draw normal deviations (K, N, DRAWS) with covariances (N, K, K), or (N, K - 1, K - 1).
 
-        In the latter case the covariances are those of differences from the first class, whose deviations are 0.
+        In the latter case they are covariances of the differences from the first class, whose deviations are 0.
         """
         n_rows, n_drawn = covariances.shape[:2]
         least = JITTER * np.trace(covariances, axis1=1, axis2=2) + np.finfo(np.float64).tiny

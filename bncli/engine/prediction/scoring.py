@@ -136,7 +136,7 @@ class Scorer:
     - stages: one stage, or for an average over a path several, each of which adds to the scores of the stages before it
     - network: the tables for rows whose missing values require inference, or None if look-ups always suffice
     - regrouped: pairs of a position in `used` and an array with the coarse code of every code, "unobserved" last;
-      factors refer to these coarse columns by the positions that follow those of `used`
+      factors refer to these coarse columns by the positions that follow the end of `used`
     - weights: the weights of the models in a linear pool, whose score rows are stacked in one stage; otherwise empty
     - calibration: the map that is applied to the log-probabilities last, or None
     """

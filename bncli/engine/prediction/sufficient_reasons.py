@@ -103,9 +103,9 @@ class ReasonSearch:
     """A search for sufficient reasons of rows, whose codes are given for the attributes `used`.
 
     finish: maps the ln P(y | x_t) (K, N) of the tables to the final ones. decide: maps these to decisions (N,). shift
-    (K,): what another prior adds to ln P(y | x_t), or None. seconds: the search time per row, measured by `clock`,
-    after which the smallest set found so far is returned. Raises ModelError if the decisions cannot be expressed as
-    conditions on sums of tables, or if the tables have too many entries.
+    (K,): the terms that another prior adds to ln P(y | x_t), or None. seconds: the search time per row, measured by
+    `clock`, after which the smallest set found so far is returned. Raises ModelError if the decisions cannot be
+    expressed as conditions on sums of tables, or if the tables have too many entries.
     """
 
     def __init__(

@@ -146,8 +146,8 @@ class CounterfactualSearch:
 class NextBest:
     """A search for the missing attribute with the largest mutual information with the class, given the observed values.
 
-    used: the schema's attributes whose codes are given. shift (K,): what another prior adds to ln P(y, x). Raises
-    ModelError if an attribute has a missing level, or if the model is not a network or is calibrated.
+    used: the schema's attributes whose codes are given. shift (K,): the terms that another prior adds to ln P(y, x), or
+    None. Raises ModelError if an attribute has a missing level, or if the model is not a network or is calibrated.
     """
 
     def __init__(self, model: Model, used: Sequence[int], shift: Array | None = None) -> None:
