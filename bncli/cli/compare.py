@@ -18,7 +18,7 @@ from bncli.cli.command import declare
 from bncli.cli.config import refuse_cluster
 from bncli.cli.console import Console, page_width
 from bncli.cli.learning_options import PRESETS, help_rows, notes_about_coded_tables, parse_learners
-from bncli.cli.options import flag, integer, other_flag, output_flag
+from bncli.cli.options import flag, integer, other_flag, output_flag, without_settings
 from bncli.cli.terminal_tables import TextColumn, add_row, fitted_tables, plain_table, shortened
 from bncli.errors import BncliError, UsageError
 
@@ -141,6 +141,7 @@ def command(**typed: Any) -> None:
     if typed["jobs"]:
         refuse_cluster(typed, "--jobs: the number of threads of a cluster is set when its workers are started")
     learners = parse_learners(typed["learner"], typed["preset"], typed["seed"])
+    typed = without_settings(typed, "repeats" if typed["time"] else "window")
     if typed["time"] and (typed["repeats"] or 1) > 1:
         hint = "leave one of them out"
         raise UsageError("--repeats has no effect with --time, because blocks are not drawn at random", hint=hint)

@@ -29,7 +29,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.commands import BY_WORD, load_command
 from bncli.cli.console import Console
-from bncli.cli.options import KindType, output_flag
+from bncli.cli.options import SETTINGS_KEY, KindType, Setting, output_flag, settings_of_run
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def to_toml(value: Any) -> str:
 
 
 PREFIX = "BNCLI_"
-_SETTINGS_KEY, _FILE_KEY = "bncli.settings", "bncli.settings.file"
+_FILE_KEY = "bncli.settings.file"
 """The keys of the click context under which the settings and the configuration file of a run are stored."""
 _GROUPS_OF_ONE_RUN = ("Network", "Output")
 """Groups of options that describe a single run and therefore cannot be set, except --quiet."""
@@ -199,13 +199,6 @@ class SettingsFile(NamedTuple):
     path: str = ""
     shared: Mapping[str, Any] = MappingProxyType({})
     tables: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-
-
-class Setting(NamedTuple):
-    """The value of an option, and the environment variable or file that set it."""
-
-    value: Any
-    where: str
 
 
 def read_settings(path: str) -> SettingsFile:
@@ -314,7 +307,7 @@ def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
         value = convert_setting(flag, setting, ctx)
         ctx.params[name] = value
         settings[name] = Setting(value, setting.where)
-    ctx.meta[_SETTINGS_KEY] = settings
+    ctx.meta[SETTINGS_KEY] = settings
 
 
 def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
@@ -344,12 +337,6 @@ def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
         raise UsageError(clipped(error.message.rstrip(".")), where=setting.where) from error
     except ValueError as error:
         raise UsageError(clipped(str(error)), where=setting.where) from error
-
-
-def settings_of_run() -> Mapping[str, Setting]:
-    """Return the settings that apply to the running command, keyed by parameter name; empty outside a command."""
-    ctx = click.get_current_context(silent=True)
-    return {} if ctx is None else ctx.meta.get(_SETTINGS_KEY, {})
 
 
 def with_place_of_setting(error: BncliError) -> BncliError:

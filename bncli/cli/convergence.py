@@ -11,7 +11,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag, integer, output_flag, share
+from bncli.cli.options import Paths, flag, integer, output_flag, share, without_settings
 from bncli.cli.terminal_tables import filled_table
 from bncli.errors import UsageError
 
@@ -81,6 +81,8 @@ OUTPUT = (
 )
 def command(**typed: Any) -> None:
     """Read the traces, draw the curves, and print the tables."""
+    if typed["lag"] is None:
+        typed = without_settings(typed, "at")
     if typed["at"] is not None and typed["lag"] is None:
         raise UsageError("--at has no effect without --lag", hint="add --lag NAME")
     from bncli.steps.convergence import ConvergenceSettings, TracePath, convergence

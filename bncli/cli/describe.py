@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from bncli.cli import options
 from bncli.cli.command import declare
-from bncli.cli.config import settings_of_run
 from bncli.cli.console import Console
 from bncli.cli.model_text import first_names
-from bncli.cli.options import output_flag
+from bncli.cli.options import output_flag, settings_of_run
 from bncli.cli.terminal_tables import filled_table
 from bncli.errors import UsageError
 

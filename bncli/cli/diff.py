@@ -9,10 +9,9 @@ import click
 
 from bncli.cli import options
 from bncli.cli.command import declare
-from bncli.cli.config import settings_of_run
 from bncli.cli.console import Console
 from bncli.cli.model_text import calibration_facts, edit_lines, first_names, rule_lines
-from bncli.cli.options import FilePath, data_flag
+from bncli.cli.options import FilePath, data_flag, settings_of_run
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

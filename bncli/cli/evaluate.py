@@ -11,10 +11,10 @@ from bncli.catalogue.choices import key_of
 from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
-from bncli.cli.config import refuse_cluster, settings_of_run
+from bncli.cli.config import refuse_cluster
 from bncli.cli.console import Console
 from bncli.cli.model_text import acll_error_text, rule_lines
-from bncli.cli.options import SizesType, flag, integer, output_flag
+from bncli.cli.options import SizesType, flag, integer, output_flag, settings_of_run, without_settings
 from bncli.cli.terminal_tables import TextColumn, add_row, filled_table, fitted_tables, plain_table
 from bncli.errors import UsageError
 
@@ -154,6 +154,10 @@ FIGURES = (
 )
 def command(**typed: Any) -> None:
     """Cross-validate, test on another table, or test a model; print the figures."""
+    if typed["time"] and not (typed["model"] or typed["test"]):
+        typed = without_settings(typed, "repeats")
+    if not typed["time"]:
+        typed = without_settings(typed, "window")
     _refuse_options_without_effect(typed)
     learnt = typed | dict.fromkeys(DECISION_KEYS) if typed["model"] else typed
     resolved, strengths = learning.resolve_with_scores(learnt)

@@ -11,7 +11,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import FilePath, flag, integer, output_flag, real
+from bncli.cli.options import FilePath, flag, integer, output_flag, real, without_settings
 from bncli.errors import UsageError
 from bncli.files.exports import EXPORTS, ProgramFormat, StructureFormat, export_format, export_formats, find_format
 from bncli.files.exports.sql_layers import DIALECTS
@@ -135,7 +135,8 @@ def command(**typed: Any) -> None:
     if typed["as_json"] and typed["output"] in (None, "-"):
         hint = "the standard output cannot take both the export and the JSON report"
         raise UsageError("--json needs -o FILE", hint=hint)
-    format_options = _format_options(form, typed)
+    idle = [word for owner, words in OPTIONS.items() if owner != form for word in words]
+    format_options = _format_options(form, without_settings(typed, *idle))
     from bncli.steps.export import export
 
     console = Console(quiet=typed["quiet"], as_json=typed["as_json"])

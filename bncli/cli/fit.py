@@ -10,7 +10,7 @@ from bncli.catalogue.option_kinds import Integer
 from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
-from bncli.cli.config import refuse_cluster, settings_of_run
+from bncli.cli.config import refuse_cluster
 from bncli.cli.console import Console
 from bncli.cli.model_text import (
     CANDIDATE_HEADINGS,
@@ -26,7 +26,7 @@ from bncli.cli.model_text import (
     shrinkage_text,
     split_text,
 )
-from bncli.cli.options import KindType, output_flag
+from bncli.cli.options import KindType, output_flag, settings_of_run
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

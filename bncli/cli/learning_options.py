@@ -31,8 +31,7 @@ from bncli import catalogue
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, SCORES, STRUCTURES
 from bncli.catalogue.choices import Choice, flag_of, key_of
 from bncli.catalogue.option_kinds import ColumnNames, Label, Switch
-from bncli.cli.config import Setting, settings_of_run
-from bncli.cli.options import Decorator, Flag, KindType, flag, kind_metavar
+from bncli.cli.options import Decorator, Flag, KindType, Setting, flag, kind_metavar, settings_of_run
 from bncli.errors import BncliError, UsageError
 from bncli.files.paths import explain_missing
 

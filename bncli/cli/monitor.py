@@ -9,9 +9,8 @@ import click
 
 from bncli.cli import options
 from bncli.cli.command import declare
-from bncli.cli.config import settings_of_run
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, output_flag
+from bncli.cli.options import Paths, output_flag, settings_of_run
 from bncli.cli.terminal_tables import filled_table
 from bncli.errors import UsageError
 

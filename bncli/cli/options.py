@@ -4,7 +4,8 @@
   completion.
 - `KindType` and `SizesType`: types with which click converts a value, such as the kinds of the catalogue.
 - Flags about tables, output and running; `bncli.cli.learning_options` has the learning options.
-- `source` and `threads`: values that follow from the flags on the command line.
+- `source` and `threads`: values that follow from the flags on the command line; `without_settings`: the options that
+  are left if settings that have no effect are dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
     from bncli.files.reading.source import Source
 
+SETTINGS_KEY = "bncli.settings"
+"""The key, in the click context, of the settings that apply to the running command."""
 Callback = Callable[..., None]
 Decorator = Callable[[Callback], Callback]
 
@@ -527,6 +530,30 @@ _SOURCE_FIELDS = (
 """The fields of a `Source` that have the same name as the key of their flag."""
 
 
+class Setting(NamedTuple):
+    """The value of an option, and the environment variable or file that set it."""
+
+    value: Any
+    where: str
+
+
+def settings_of_run() -> Mapping[str, Setting]:
+    """Return the settings that apply to the running command, keyed by parameter name; empty outside a command."""
+    ctx = click.get_current_context(silent=True)
+    return {} if ctx is None else ctx.meta.get(SETTINGS_KEY, {})
+
+
+def without_settings(typed: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return the options, without the values of `names` that come from settings and not from the command line.
+
+    A command calls this for options that have no effect together with the others: on the command line they are an
+    error, but a setting applies to every run of the command.
+    """
+    settings = settings_of_run()
+    empty = {name: False if typed[name] is True else () if isinstance(typed[name], tuple) else None for name in names}
+    return {**typed, **{name: value for name, value in empty.items() if name in settings}}
+
+
 def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
     """Build the `Source` for the table at `paths` from the options in `typed`; nothing is read.
 
@@ -537,6 +564,8 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
 
     if "-" in paths and len(paths) > 1:
         raise UsageError("'-' (the standard input) cannot be mixed with other files")
+    if not typed.get("time"):
+        typed = without_settings(typed, *typed.keys() & {"window", "gap"})
     delimiter, decimal = parse_delimiter(typed.get("delimiter")), check_decimal_mark(typed.get("decimal"))
     names = typed.get("names")
     if names is not None:

@@ -15,9 +15,19 @@ from bncli.catalogue.option_kinds import parse_label_numbers
 from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
-from bncli.cli.config import cluster_for_files, refuse_cluster, settings_of_run
+from bncli.cli.config import cluster_for_files, refuse_cluster
 from bncli.cli.console import Console
-from bncli.cli.options import FilePath, Paths, flag, integer, level, output_flag, real
+from bncli.cli.options import (
+    FilePath,
+    Paths,
+    flag,
+    integer,
+    level,
+    output_flag,
+    real,
+    settings_of_run,
+    without_settings,
+)
 from bncli.errors import UsageError
 from bncli.files.exports import SCORES, score_format
 
@@ -171,6 +181,14 @@ MONITORING = (
 )
 
 
+_PARTS = {
+    "monitor": ("fail_on_drift",),
+    "flip": ("flip_columns", "flip_changes"),
+    "because": ("because_seconds",),
+}
+"""The options that have no effect without another one."""
+
+
 @declare(
     "score",
     EXAMPLES,
@@ -186,6 +204,9 @@ MONITORING = (
 )
 def command(**typed: Any) -> None:
     """Score the rows and print how many there were."""
+    for needed, names in _PARTS.items():
+        if not typed[needed]:
+            typed = without_settings(typed, *names)
     _refuse_options_without_effect(typed)
     source = options.source(typed, typed["data"] or ("-",))
     prior: Mapping[str, float] | str | None = typed["prior"]

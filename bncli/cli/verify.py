@@ -9,7 +9,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import FilePath, flag, integer
+from bncli.cli.options import FilePath, flag, integer, without_settings
 from bncli.errors import UsageError
 
 EXAMPLES = """\
@@ -74,6 +74,10 @@ def command(**typed: Any) -> None:
     from bncli.steps.verify import PROPERTY_SECONDS as DEFAULT_SECONDS
     from bncli.steps.verify import verify
 
+    if not typed["property"]:
+        typed = without_settings(typed, "property_seconds")
+    if not typed["disclosure"]:
+        typed = without_settings(typed, "min_rows")
     seconds = typed["property_seconds"]
     if seconds is not None and not typed["property"]:
         raise UsageError("--property-seconds has no effect without --property", hint="add --property TEXT")

@@ -17,6 +17,7 @@ from bncli.cli.commands import group
 from bncli.cli.config import all_settings, is_setting, schema_files, setting_key, settings_of, to_toml, variable_of
 from bncli.cli.options import Flag
 from tests.cli.conftest import Bncli
+from tests.transcripts import without_times
 
 
 @pytest.fixture(autouse=True)
@@ -67,8 +68,8 @@ def test_the_file_as_it_is_changes_no_byte(bncli: Bncli, tmp_path: Path) -> None
     assert (tmp_path / "plain.bnc").read_bytes() == (tmp_path / "set.bnc").read_bytes()
 
 
-_OF_SPLITS = ("group", "time", "window", "gap")
-"""Columns that this table lacks, and what has no effect without them."""
+_OF_SPLITS = ("group", "time")
+"""Columns that this table lacks."""
 
 
 @pytest.mark.slow
@@ -151,3 +152,46 @@ def test_no_schema(bncli: Bncli, word: str, hint: str) -> None:
     ran = bncli("config", "--schema", word)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert hint in ran.err
+
+
+IDLE = {
+    ("fit", "iris.csv", "--structure", "nb", "-o", "m.bnc"): {"window": 3, "gap": 1},
+    ("evaluate", "iris.csv", "--structure", "nb", "--folds", "2"): {"window": 3, "gap": 1},
+    ("evaluate", "iris.csv", "--structure", "nb", "--folds", "2", "--time", "petal_width"): {"repeats": 3},
+    ("compare", "iris.csv", "--structure", "nb", "--folds", "2", "--time", "petal_width"): {"repeats": 3},
+    ("compare", "iris.csv", "--structure", "nb", "--folds", "2"): {"window": 3, "gap": 1},
+    ("learn-structure", "iris.csv", "--structure", "tan"): {"window": 3, "gap": 1},
+    ("verify", "m.bnc"): {"property-seconds": 3, "min-rows": 5},
+    ("export", "m.bnc", "--to", "dot"): {"dialect": "sqlite", "key": "id"},
+    ("score", "m.bnc", "iris.csv"): {
+        "because-seconds": 2,
+        "fail-on-drift": True,
+        "flip-changes": 1,
+        "flip-columns": ["petal_width"],
+    },
+    ("convergence", "trace.csv"): {"at": 3},
+}
+"""Commands, and settings that have no effect in them: on the command line each would be an error."""
+
+
+@pytest.mark.parametrize(("words", "idle"), IDLE.items())
+def test_a_setting_without_effect_changes_nothing(
+    bncli: Bncli, tmp_path: Path, words: tuple[str, ...], idle: dict[str, object]
+) -> None:
+    learned = bncli(
+        "fit", "iris.csv", "--structure", "nb", "--param", "discriminative", "-o", "m.bnc", "--trace", "trace.csv"
+    )
+    assert learned.code == 0
+    plain = bncli(*words)
+    assert plain.code == 0, plain.err
+    for key, value in idle.items():
+        (tmp_path / "c.toml").write_text(f"[{words[0]}]\n{key} = {to_toml(value)}\n")
+        ran = bncli(*words, "--config", "c.toml")
+        assert (ran.code, without_times(ran.out), without_times(ran.err)) == (
+            *(plain.code, without_times(plain.out)),
+            without_times(plain.err),
+        ), key
+        flag = [f"--{key}"] if value is True else [f"--{key}", value[0] if isinstance(value, list) else str(value)]
+        refused = bncli(*words, *flag)
+        assert (refused.code, refused.err.count("\n")) == (2, 1), key
+        assert f"--{key} has no effect" in refused.err

@@ -103,3 +103,15 @@ def test_what_makes_no_sense_is_one_line(bncli: Bncli, model: str) -> None:
         assert (done.code, done.out) == (code, ""), words
         assert what in done.err
         assert done.err.count("\n") == 1
+
+
+def test_a_nomogram_keeps_the_value_that_differs(bncli: Bncli, tmp_path: Path) -> None:
+    """Sixty towns share the largest effect; without the city, the scale would be flat."""
+    towns = [f"t{town},{label}" for town in range(60) for label in ["yes"] * 12 + ["no"] * 4]
+    city = [*["city,yes"] * 300, *["city,no"] * 900]
+    (tmp_path / "towns.csv").write_text("\n".join(["town,class", *towns, *city, ""]))
+    words = ("--structure", "nb", "--param", "map", "--group-levels", "off", "-q", "-o", "t.bnc")
+    assert bncli("fit", "towns.csv", *words).code == 0
+    shown = bncli("explain", "t.bnc")
+    assert shown.code == 0, shown.err
+    assert "city 0, t0 100" in shown.out

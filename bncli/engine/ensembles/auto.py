@@ -243,7 +243,8 @@ def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array)
     _, unit_of = np.unique(rows.units, return_inverse=True)
     # rows of one unit are summed, and units count as independent
     gains = np.bincount(unit_of, gain if rows.weights is None else gain * rows.weights)
-    return bool(gains.mean() > STANDARD_ERRORS * gains.std(ddof=1) / math.sqrt(len(gains)))
+    # one unit shows no spread
+    return len(gains) > 1 and bool(gains.mean() > STANDARD_ERRORS * gains.std(ddof=1) / math.sqrt(len(gains)))
 
 
 def _weigh_candidates(

@@ -460,7 +460,7 @@ def _begins_with_larger_penalty(problem: Problem) -> bool:
 def _minimise_twice(problem: Problem, report: Report) -> Optimum:
     """Take up to FIRST_ITERATIONS iterations with FIRST_PENALTY, then minimise the objective from there."""
     settings = problem.settings
-    first = replace(settings, penalty=FIRST_PENALTY, max_iterations=FIRST_ITERATIONS)
+    first = replace(settings, penalty=FIRST_PENALTY, max_iterations=min(FIRST_ITERATIONS, settings.max_iterations))
 
     def report_objective(step: Step, p: Array) -> None:
         # the iterations of the first part are reported as values of the final objective

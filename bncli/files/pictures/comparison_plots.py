@@ -129,8 +129,7 @@ def scatter_plots(
         drawing.text(left, top - 26, shortened(panel.name, PANELS.width + PANELS.right), tip=panel.name)
         drawing.text(right, bottom + 34, shortened(f"{baseline} →", PANELS.width), anchor="end", size=11, tip=baseline)
         for tick in axis.ticks:
-            share = axis.share(tick)
-            x, y = left + PANELS.width * share, bottom - PANELS.width * share
+            x, y = frame.place(axis.share(tick), axis.share(tick))
             drawing.line("faint", (x, bottom), (x, bottom + 4))
             drawing.line("faint", (left, y), (left - 4, y))
             drawing.text(x, bottom + 16, f"{tick + 0.0:.4g}", anchor="middle", size=10)

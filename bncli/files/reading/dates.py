@@ -9,8 +9,7 @@ A time of the day may follow after a blank, `T` or comma: 9:30, 09:30:00, 09:30:
 UTC, +01:00. Times of the day may also stand alone. Times are read as written: zones are ignored and fractions of a
 second are dropped. Years are 1 to 9999 in text, and unlimited in a columnar file.
 
-`single_values` has the patterns of these strings, and FIRST_TWO_DIGIT_YEAR, the first of the hundred years that two
-digits may stand for.
+`single_values` has the patterns of these strings, and `full_year`, which reads a year of two digits.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.single_values import (
     DATE_SHAPES,
     DAY,
-    FIRST_TWO_DIGIT_YEAR,
     ISO,
     MONTH_NUMBERS,
     date_pattern,
+    full_year,
     shapes_of_order,
 )
 
@@ -104,8 +103,7 @@ def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
             year_text = parts["a" if order == "yymd" else "c"]
             exists = (month >= 1) & (month <= 12) & (day >= 1)
             exists &= pc.equal(pc.utf8_length(year_text), 2).to_numpy(zero_copy_only=False)
-            # the year with these last two digits in the hundred years from FIRST_TWO_DIGIT_YEAR on
-            year = FIRST_TWO_DIGIT_YEAR + (year - FIRST_TWO_DIGIT_YEAR) % 100
+            year = full_year(year)
         # A day that does not exist, such as 30 February, becomes NaN.
         # counted from January 1970; a month that does not exist is replaced by January for now
         months = (year - 1970) * 12 + np.where(exists, month, 1) - 1

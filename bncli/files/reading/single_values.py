@@ -20,13 +20,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, DateForm, DateOrder, NumberForm, Schema
 from bncli.errors import BncliError, ModelError
 from bncli.files.reading.source import BLANKS, MissingTokens, shorten
+
+_Year = TypeVar("_Year", int, NDArray[np.int64])
 
 DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 is_decimal = re.compile(DECIMAL).fullmatch
@@ -260,6 +263,11 @@ def seconds_of_text(text: str, order: DateOrder) -> float:
     return math.nan
 
 
+def full_year(two_digits: _Year) -> _Year:
+    """Return the year with these last two digits in the hundred years from FIRST_TWO_DIGIT_YEAR on."""
+    return FIRST_TWO_DIGIT_YEAR + (two_digits - FIRST_TWO_DIGIT_YEAR) % 100
+
+
 def _seconds_of_match(parts: Mapping[str, str | None], shape: str, order: DateOrder) -> float:
     hour, minute, second = (int(parts[name] or 0) for name in "HMS")
     half = (parts["p"] or "").lower()
@@ -285,8 +293,7 @@ def _seconds_of_match(parts: Mapping[str, str | None], shape: str, order: DateOr
     if shape == "two-digit year":
         if len(year_text) != 2:
             return math.nan
-        # the year with these last two digits in the hundred years from FIRST_TWO_DIGIT_YEAR on
-        year = FIRST_TWO_DIGIT_YEAR + (year - FIRST_TWO_DIGIT_YEAR) % 100
+        year = full_year(year)
     month = MONTH_NUMBERS.get(month_text.lower(), 0) if "name" in shape else int(month_text)
     try:
         day = datetime.date(year, month, int(day_text)).toordinal() - _EPOCH

@@ -445,12 +445,17 @@ def nomogram_effects(report: EffectsReport) -> list[NamedEffect]:
 def nomogram_points(report: EffectsReport, effects: Sequence[NamedEffect]) -> NomogramPoints:
     """Return the nomogram's points of each value for a model of two classes.
 
-    Only the _MOST_VALUES values with the largest absolute effects are kept for each attribute.
+    Of each attribute, the values with the largest and the smallest effect are kept, and those with the largest
+    absolute effects, at most _MOST_VALUES together.
     """
     scales = []
     for effect in effects:
-        named = zip(effect.names[0], effect.values[:, 1].tolist(), strict=True)
-        scales.append(Scale(effect.attributes[0], sorted(named, key=lambda pair: -abs(pair[1]))[:_MOST_VALUES]))
+        values = effect.values[:, 1]
+        order = np.argsort(-np.abs(values), kind="stable").tolist()
+        ends = {int(values.argmin()), int(values.argmax())}
+        kept = [v for v in order if v not in ends][: _MOST_VALUES - len(ends)]
+        of_values = [(effect.names[0][v], float(values[v])) for v in order if v in ends or v in kept]
+        scales.append(Scale(effect.attributes[0], of_values))
     return effect_plots.nomogram_points(scales, float(report.base[1]))
 
 

@@ -557,6 +557,8 @@ def test_units_that_only_look_predictable_get_the_class_frequencies() -> None:
         pooled[labels, np.arange(200)], pooled[1 - labels, np.arange(200)] = np.log(p_true), np.log1p(-p_true)
         assert auto._beats_frequencies([fold(SplitBy(units))], pooled, frequencies) is beats
         assert auto._beats_frequencies([fold(None)], pooled, frequencies)
+    one_unit = [fold(SplitBy(np.zeros(200, np.intp)))]
+    assert not auto._beats_frequencies(one_unit, np.log(np.full((2, 200), 0.9)), frequencies)
     both = auto._held_out_rows([fold(SplitBy(units)), fold(None)])
     assert (both.n_rows, both.n_units) == (400, 240)
     evidence = auto._held_out_rows([fold(SplitBy(units))]).unit_weights

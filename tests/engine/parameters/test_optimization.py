@@ -11,6 +11,7 @@ import pytest
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.kernels.passes import MANY_CLASSES
 from bncli.engine.model import Parameters, Restarts, StoppedBy
 from bncli.engine.optimizers import quasi_newton
 from bncli.engine.optimizers.objective import Step
@@ -511,3 +512,12 @@ def test_from_a_point_a_condensed_space_leads_to_the_optimum(monkeypatch: pytest
     from_point = find_optimum_from(space, settings, start)
     assert from_point.point.shape == optimum.point.shape
     assert from_point.value == pytest.approx(optimum.value, rel=1e-9)
+
+
+def test_the_larger_first_penalty_counts_as_iterations() -> None:
+    data = random_dataset(2_000, (3, 2, 4), MANY_CLASSES + 1)
+    for most in (1, 2, 4, 5):
+        found = fit(
+            "discriminative", data, TAN, penalty=0.01, growth=GROWTH, init="zero", max_iterations=most, tolerance=0.0
+        )
+        assert found.iterations == most
