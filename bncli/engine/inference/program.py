@@ -60,7 +60,7 @@ from bncli.engine.structures.structure import CLASS, Family
 UNIT = 0
 """The slot whose table is 1 everywhere, for rows that lack one side of a join."""
 MAX_DEPTH = 32
-"""A product of more CPT entries than this is rescaled, because it might underflow."""
+"""A product of more CPT entries than this is rescaled, because it might underflow, unless it fills a score slot."""
 PRODUCTS = 4
 """The factor by which the work, including products that are not stored, may exceed the program's limit of entries."""
 MARKED_PER_NUMBER = 16
@@ -370,7 +370,7 @@ class _Builder:
         return len(self.shapes) - 1
 
     def _fill(self, slot: int, tables: Sequence[_BucketTable], start: int, *, last: bool = False) -> list[int]:
-        """Append the operations that fill a slot with tables from configuration `start` on.
+        """Append the operations that fill a slot with tables, starting at configuration `start`.
 
         Returns the first configuration of each table. last: whether it is a score slot.
         """

@@ -72,11 +72,11 @@ STEEPEST = 80.0
 """The largest |d|, in nats, for which eight z's may be multiplied."""
 ROWS_PER_LOGARITHM = 8
 LOOKUPS_AT_A_TIME = 1 << 15
-"""Rows times candidates at a time: with fewer, calls cost more; more do not fit the cache."""
+"""The approximate number of look-ups (rows times candidates) per numpy call; more would not fit a cache."""
 CODES_AT_A_TIME = 1 << 19
 """The approximate number of codes (rows times attributes) in memory at a time (4 MiB)."""
 Proceed = Callable[[int, int], bool]
-"""A function of the number of candidates done and their total that returns whether to continue."""
+"""A function of the number of candidates done and the number of all candidates; it returns whether to continue."""
 ENTRIES_KEPT = 1 << 25
 """A batch's tables are kept if all kept tables and contrasts then have at most this many entries (256 MiB)."""
 ENTRIES_PER_GROUP = 1 << 15
@@ -136,7 +136,7 @@ class Candidates:
 
     @property
     def present(self) -> Mask:
-        """Whether a region of the model contains each candidate, (M,)."""
+        """Whether each candidate is inside a region of the model, (M,)."""
         return self.covered[:, -1]
 
     def added_df(self) -> Array:
@@ -326,7 +326,7 @@ class CandidateGroup:
 
     @cached_property
     def starts(self) -> Index:
-        """The first value b_k of every last attribute."""
+        """The position b_k of the first value of every last attribute."""
         return np.asarray(np.cumsum(self.last_radices) - self.last_radices)
 
 

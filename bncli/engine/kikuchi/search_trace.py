@@ -32,7 +32,7 @@ from bncli.engine.structures.structure import Regions, SearchTrace
 from bncli.watch import Progress, Watch, silent
 
 BLOCK = 1 << 12
-"""Rows processed at a time, so that their scores stay in the second-level cache."""
+"""The number of rows processed at a time, so that their scores stay in the second-level cache."""
 REGIONS_AT_A_TIME = 256
 """The number of regions whose occurring cells are found in one pass over the rows."""
 DENSE = 8
@@ -62,7 +62,7 @@ class GrowingModel:
     scores[b] is (K, rows of row block b); df, log_likelihood and log_posterior have an element for every step so far.
     `rule` computes how much sets add to df; df is never below K - 1, its value for the class alone. The regions `known`
     in advance are counted in one pass. Every region is counted from the rows, because a margin of a larger table may
-    differ from it in the last bit if rows have weights.
+    differ in the last bit if rows have weights.
     """
 
     def __init__(
@@ -142,8 +142,9 @@ class DegreesOfFreedom:
         joint               n_R = (cells of R with the class) - 1               the same, equation 5
         structural-zeros    as conditional, over the cells that occur in rows   the same, section 6.3
 
-    so u_Q is (K - 1) prod over i in Q of (|X_i| - 1), or K times that product in a joint model (K - 1 for the class
-    alone). With structural zeros, a cell without training rows counts as impossible, and u_Q is counted from the rows.
+    so without structural zeros u_Q is (K - 1) prod over i in Q of (|X_i| - 1), or K times this product in a joint model
+    (K - 1 for the class alone). With structural zeros, a cell without training rows counts as impossible, and u_Q is
+    counted from the rows.
 
     Conventions: with structural zeros the sum over a region graph with cycles may be below the true number, even below
     0, so a caller must use at least the number of the class alone. With structural zeros, regions whose tables would
@@ -229,11 +230,12 @@ class Resampling(NamedTuple):
     def draw(self, data: Dataset) -> Iterator[Dataset]:
         """Yield the resamples, drawn with replacement.
 
-        - rows without weights: N of the N rows, with equal probabilities
-        - rows with weights: the number of draws is the total weight, rounded, and probabilities are proportional to the
-          weights. Each drawn row occurs once, with a new weight proportional to the number of times it was drawn; the
-          total weight stays the same
-        - units of several rows: n of the n units, with equal probabilities, each with all of its rows and their weights
+        - rows without weights: N draws from the N rows, with equal probabilities
+        - rows with weights: the number of draws is the total weight, rounded but at least 1, and probabilities are
+          proportional to the weights. Each drawn row occurs once, with a new weight proportional to the number of times
+          it was drawn; the total weight stays the same
+        - units of several rows: n draws from the n units, with equal probabilities, each with all of its rows and their
+          weights
         """
         units = units_of_several_rows(data.split_by)
         for number in range(self.resamples):

@@ -155,7 +155,7 @@ def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
 def tables_by_child(model: Model) -> dict[int | None, Array]:
     """Return the table (cells, K) of each attribute that has one, keyed by attribute; None is the key for the class.
 
-    The class has a table if it has parents. Raises ModelError if the tables do not fit the structure.
+    The class has a table only if it has parents. Raises ModelError if the tables do not fit the structure.
     """
     families = model.structure.families(model.schema.cardinalities, all_factors=model.schema.marginalizes)
     if model.tables.families != families:

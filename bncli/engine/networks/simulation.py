@@ -77,10 +77,10 @@ class RandomNetworkKind:
     """A kind of random network, in which the class is a parent of every attribute.
 
     - name: the name of the kind
-    - k: the number of attribute parents of an attribute, or fewer if fewer attributes come earlier
+    - k: the number of attribute parents of each attribute; if fewer attributes come earlier, all of them are parents
     - attributes: the number of attributes
     - values, classes: the ranges from which the number of values of each attribute and the number of labels are drawn
-    - ordered: True if the parents are the k attributes just before in the schema; False if they are drawn at random
+    - ordered: True if the parents are the k attributes just before it in the schema; False if they are drawn at random
       from the attributes that come earlier in a random order
     - rows: the number of rows given in the name, or None
     - options: the options that the structure file records

@@ -93,7 +93,7 @@ class Explainer:
         self.terms = tuple(sorted(sets, key=lambda key: (len(key), key)))
         number = {attributes: t for t, attributes in enumerate(self.terms)}
         self._columns: dict[BinnedAttribute, int] = {}
-        """Maps each attribute and binning that is looked up to the index of its digits."""
+        """The index of the digits of each attribute and binning that is looked up."""
         self._look_ups = [self._look_ups_of(score, number) for score in purified]
         self._tables = [
             [(table, np.array([number[key] for key in table.terms], np.intp)) for table in score.tables]
@@ -295,7 +295,7 @@ class _TermTexts:
         self._values = {a: value_names(schema.attributes[a]) for a in used}
         self._terms = terms
         self._joined: dict[int, list[tuple[str, ...]]] = {}
-        """Maps the index of a term with joined intervals to the name of every code, for each of its attributes."""
+        """The names of the codes of each attribute in a term with joined intervals, keyed by the index of the term."""
         for term, groupings in joined.items():
             texts = []
             for a, grouping in zip(terms[term], groupings, strict=True):

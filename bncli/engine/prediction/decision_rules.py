@@ -191,7 +191,8 @@ class DecidedRows:
 class Decider:
     """A rule prepared for deciding rows.
 
-    costs[true][decision] (K, K) and set_thresholds (K,) are None if the rule has no costs or no prediction sets.
+    costs[true][decision] (K, K) and set_thresholds (K,) are None if the rule has no costs or no prediction sets,
+    respectively.
     """
 
     rule: DecisionRule

@@ -52,7 +52,7 @@ class RareValue(NamedTuple):
 
 
 class CellsOfTable(NamedTuple):
-    """The number of cells of a table.
+    """The numbers of cells of a table.
 
     cells: all of them. below: cells that are certainly below the minimum. unknown: cells that may or may not be.
     """
@@ -65,7 +65,7 @@ class CellsOfTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Disclosure:
-    """The information that a model file discloses about fewer than `min_rows` training rows.
+    """The information that a model file discloses about groups of fewer than `min_rows` training rows.
 
     held_out: the number of held-out rows whose individual probabilities the file stores, for thresholds and prediction
     sets.
@@ -78,7 +78,7 @@ class Disclosure:
 
 
 def find_disclosure(model: Model, min_rows: int) -> Disclosure:
-    """Find what the model file discloses about groups of fewer than `min_rows` training rows."""
+    """Return the information that a model file discloses about groups of fewer than `min_rows` training rows."""
     schema = model.schema
     used = model.attributes
     values = [

@@ -307,7 +307,7 @@ def change_by_set(
     """Return the change D (n_1, ..., K) for `VALUE=LOG_ODDS` strings, and a map from cell names to the log-odds.
 
     now (n_1, ..., K): the effect before the change. label: the index of the label to which the log-odds refer. If the
-    log-odds are incompatible with a mean of 0, they hold up to a constant.
+    log-odds are incompatible with a mean of 0, the new effect differs from them by a constant.
 
     Raises UsageError for a value that the effect does not have, a value given twice, and log-odds that are missing or
     not finite.

@@ -174,7 +174,7 @@ class WideFactor:
 
 @dataclass(frozen=True)
 class SharedFactor:
-    """A factor that only some of several models have; rows: the indices of their score rows among all score rows."""
+    """A factor of one or more of the models scored together; rows: the indices of their score rows among all."""
 
     rows: tuple[int, ...]
     factor: Factor | WideFactor | PackedTables
@@ -226,7 +226,7 @@ class LookUps(NamedTuple):
 
 @dataclass(frozen=True)
 class PackedTables:
-    """Small tables that are looked up together; unobserved: pairs (position, its code for "unobserved")."""
+    """Small tables that are looked up together; unobserved: pairs (position, the code for "unobserved" there)."""
 
     tables: tuple[SmallTable, ...]
     unobserved: tuple[tuple[int, int], ...]

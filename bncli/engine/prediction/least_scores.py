@@ -208,7 +208,7 @@ class Minimiser:
         self.exact = True
         self._buckets: list[_Bucket] = []
         self._members: dict[int, list[int]] = {}
-        """Maps each attribute to the indices of its buckets."""
+        """The indices of the buckets of each attribute."""
         pending: list[tuple[tuple[int, ...], Array | int]] = [(t.positions, t.values) for t in tables]
         left = sorted({p for t in tables for p in t.positions})
         while left:
@@ -258,7 +258,10 @@ class Minimiser:
         return _Bucket(attribute, others, total, tuple(own_messages), tuple(messages))
 
     def minimise(self, fixed: Index) -> tuple[Array, Index]:
-        """Return the minimum (N,) and a minimiser (N, attributes) for each row of `fixed` (N, attributes)."""
+        """Return the minimum (N,) and a minimiser (N, attributes) for each row of `fixed` (N, attributes).
+
+        If `exact` is False, the minimum is only a lower bound, and the input returned may have a higher value.
+        """
         least, minimisers = np.empty(len(fixed)), np.empty(fixed.shape, np.intp)
         for start in range(0, len(fixed), self._step):
             part = fixed[start : start + self._step]

@@ -135,7 +135,7 @@ class Monitor:
 
     @property
     def on_training_rows(self) -> bool:
-        """Whether the number of rows and the counts of all attributes equal those of the training rows."""
+        """Whether the number of rows and the counts of all attributes are the same as for the training rows."""
         known = self.tally.attributes
         same = all(np.array_equal(a.counts, a.training) for a in known)
         return bool(known) and self.tally.rows == self.model.rows and same
@@ -405,7 +405,8 @@ class ScoreMonitor:
 class Drift(NamedTuple):
     """The drift of one attribute.
 
-    psi, p, psi_expected and psi_limit are None if no new row, or no training row, has a value of training.
+    psi, p, psi_expected and psi_limit are None if no new row has a value that occurred in training, or if the training
+    weights are all 0.
 
     - psi: the population stability index in nats
     - p: the p-value of the test of homogeneity

@@ -39,7 +39,7 @@ from bncli.watch import Note, Progress, Stage, Watch
 FOLDS = 5
 MOST_KEPT = 10_000
 _CALIBRATION_DRAW = 5
-"""Appended to the seed, so that the folds differ from the folds for all other choices."""
+"""A number appended to the seed, so that the folds differ from the folds for all other choices."""
 
 
 class _Fitted(Protocol):

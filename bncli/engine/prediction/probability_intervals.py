@@ -64,7 +64,7 @@ NUMBERS_PER_BLOCK = 1 << 21
 JITTER = 1e-10
 """The fraction of the trace that is added to the diagonal of a covariance matrix, which may be singular."""
 LEVEL = 0.9
-"""The level of the intervals of effects, and of the intervals whose width is compared with `--abstain-wider`."""
+"""The level of intervals for effects and, if no other is given, of the intervals to which `--abstain-wider` refers."""
 
 
 class Intervals(NamedTuple):
@@ -109,7 +109,7 @@ class IntervalFinder:
         self._draws = np.random.default_rng(SEED).standard_normal((self._n_labels, DRAWS))
 
     def find(self, codes: Sequence[Codes], raw: Array) -> Intervals:
-        """Return the intervals of rows.
+        """Return the intervals for rows.
 
         codes: (N,) for each attribute used. raw (K, N): the ln P(y | x_t) of the tables, before `finish`.
         """
