@@ -9,13 +9,15 @@
 3. The weights w maximise the likelihood of the held-out rows (`pool_weights`). The class frequencies are a candidate
    too.
 4. The candidates with a positive weight are fitted to all rows at their penalty. If each row was held out once, their
-   tables are chosen again on all rows; otherwise the tables of the first fold are used, starting from their optimum.
+   tables are chosen again on all rows; otherwise the tables of the first fold are used, starting from their optimum. A
+   bag of boosted trees is completed instead (`complete_bag`).
 
-With very many rows, candidates are compared on a sample. Boosted trees, which gain most from more rows, learn from all
-rows that are not held out; candidates that come close to them are refitted to the same rows before step 3.
+With very many rows, candidates are compared on a sample. Boosted trees, which gain most from more rows, learn from a
+larger sample or from all rows that are not held out; candidates that come close to them are refitted to the same rows
+before step 3.
 
-The seed determines the folds. The weights minimise the log-loss, or `rmse` if that is the metric. The metric `error` is
-only used to choose penalties, because it is too coarse for the many weights of a pool.
+The seed determines the folds and all random draws. The weights minimise the log-loss, or `rmse` if that is the metric.
+The metric `error` is only used to choose penalties, because it is too coarse for the many weights of a pool.
 """
 
 from __future__ import annotations
@@ -95,7 +97,7 @@ TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 STANDARD_ERRORS = 2.0
 """With units of several rows, an ensemble's gain over the class frequencies must exceed this many standard errors."""
 MORE_ROWS = 1.1
-"""Candidates are refitted if boosted trees learned from more than this many times as many rows."""
+"""Candidates are refitted if boosted trees learned from more rows than they did by more than this factor."""
 _NOT_EVALUATED = HeldOutEvaluation(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
 """Replaces the evaluation of the class frequencies if no row can be held out."""
 
@@ -109,7 +111,7 @@ class _Fit:
 
 
 def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, run: Run) -> tuple[Model, Parameters]:
-    """Learn the ensemble; return the model, and the parameters with the iterations and evaluations of all fits.
+    """Learn the ensemble; return the model, and the parameters with the iterations and evaluations of the final fits.
 
     Raises BncliError if there are no rows, or if `run.memory` bytes do not suffice for the first candidate.
     """
@@ -252,9 +254,9 @@ def _weigh_candidates(
 ) -> tuple[list[HeldOutEvaluation], Array]:
     """Return the evaluations on which the weights of the candidates are based, and the weights.
 
-    Boosted trees learned from all rows that are not held out. If the other candidates learned from fewer rows and there
-    is time, the important ones are first refitted to all these rows, so that the comparison with the trees is fair.
-    They are the candidates with a positive weight and the best one, unless its loss is much higher than the lowest.
+    Boosted trees learned from all other rows of the folds. If the other candidates learned from fewer rows and there is
+    time, the important ones are first refitted to all these rows, so that the comparison with the trees is fair. They
+    are the candidates with a positive weight and the best one, unless its loss is much higher than the lowest.
     """
     rows, fold = _held_out_rows(folds), folds[0]
     weights = pool_weights([evaluation.log_p for evaluation in evaluations], rows.labels, rows.unit_weights, metric)
@@ -284,7 +286,7 @@ def _pool_held_out(
 ) -> Array:
     """Pool the predictions ln P(y | x_t), (K, rows), for the held-out rows of each fold with weights from other folds.
 
-    With a single fold, which has many rows, use the `weights` found on the same rows.
+    With a single fold (many rows, or rows with times), use the `weights` found on the same rows.
     """
     log_p = [evaluation.log_p for evaluation in evaluations]
     if len(folds) == 1:
@@ -334,7 +336,7 @@ def _fit_components(
     watch: Watch,
     bag: BagPlan,
 ) -> list[_Fit]:
-    """Fit the candidates with a positive weight to all rows; the heaviest comes first (ties: the one tried first)."""
+    """Fit the candidates with a positive weight to all rows; return them by decreasing weight (ties: as tried)."""
     builds_on = folds[0].finder.builds_on if folds else dict(BUILDS_ON)
     finder = CandidateFinder(data, builds_on=builds_on, capacity=capacity_for(data.n_rows))
     # If every row was held out, tables are chosen again, so candidates on which others build must be fitted too.

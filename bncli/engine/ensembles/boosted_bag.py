@@ -5,14 +5,14 @@ edges of their bins, and in the random draws of boosting; their scores (log-odds
 predicted by the one member that has not learned from it (although the row helped to decide when that member stopped),
 which is slightly worse than a prediction by the whole bag.
 
-Bins and depth. An attribute has BINS bins, or one per BIN_ROWS rows if that is more, but no more than it has codes.
-Trees have six levels, and seven if they learn from DEEPER rows or more. (Measured as log-loss of one member relative to
-64 bins: 0.995 over 28 tables of 1,000 to 22,000 rows, 0.87 on a table with schools coded as numbers. Relative to six
-levels: 0.94 and 0.998 on 80,000 flights, their airline and whether they are late, 0.85 and 0.993 on 200,000, in as many
-seconds; 1.03, 0.997, 0.998, 1.000 and 1.003 on five tables of 30,000 to 40,000 rows.)
+Bins and depth. A numeric attribute has at most BINS bins, or one per BIN_ROWS rows if that is more. Trees have at most
+six levels, or seven if they learn from DEEPER rows or more. (Measured as log-loss of one member relative to 64 bins:
+0.995 over 28 tables of 1,000 to 22,000 rows, 0.87 on a table with schools coded as numbers. Relative to six levels, for
+the airline and the delay of flights: 0.94 and 0.998 on 80,000 rows, 0.85 and 0.993 on 200,000, in the same time; 1.03,
+0.997, 0.998, 1.000 and 1.003 on five tables of 30,000 to 40,000 rows.)
 
 Joint fit. Boosting never changes earlier trees. With the splits of all trees fixed, the scores are linear in the values
-v of their leaves, and
+v of their leaves, and the problem
 
     minimise over v   sum over rows t of -w_t ln P_v(y_t | x_t)  +  lambda / 2 * |v - u|^2
 
@@ -110,11 +110,11 @@ def evaluate_boosted(
 
 
 def complete_bag(data: Dataset, evaluated: Sequence[Boosted], plan: BagPlan) -> tuple[Boosted, ...]:
-    """Return the members of the final bag: the evaluated ones, then new ones, up to `n_members`, while there is time.
+    """Return the members of the final bag: the evaluated ones, then new ones until there are `n_members` or time is up.
 
-    If the time limit cut a member short, later members grow no more trees than the longest one did. A new member that
-    the time limit cuts short is dropped. So are evaluated members that were cut short before their first tree, unless
-    this leaves none.
+    If a limit of time or trees cut a member short, new members grow no more trees than the longest one did. A new
+    member that the time limit cuts short is dropped. So are evaluated members that were cut short before their first
+    tree, unless this leaves none.
     """
     members = [member for member in evaluated if member.trees or member.ended] or list(evaluated)
     while len(members) < plan.n_members:
@@ -146,7 +146,7 @@ def _grow_member(part: Part, plan: BagPlan, number: int, is_late: Callable[[], b
 
 
 def member_seconds(data: Dataset, n_rows: int, grown: Sequence[Boosted] = ()) -> float:
-    """Return the expected seconds to grow a member on `n_rows` rows, with as many trees as `grown` have on average."""
+    """Return the expected seconds to grow a member on `n_rows` rows, with TREES trees or the mean number in `grown`."""
     n_trees = sum(member.grown for member in grown)
     expected = boosted_seconds(n_rows, len(data.schema.informative))
     return expected * (n_trees / (TREES * len(grown)) if grown else 1.0)
@@ -163,9 +163,10 @@ def bag_size(effort: Effort, n_rows: int) -> int:
 
 
 def fit_jointly(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
-    """Fit the leaves of a member jointly to all rows if that lowers the held-out log-loss by the fraction WORTH.
+    """Fit the leaves of a member jointly to all rows if that lowers its held-out log-loss enough.
 
-    Otherwise return the member unchanged, without trying if it has too many trees or too high a held-out log-loss.
+    It must fall by more than the fraction WORTH. Otherwise return the member unchanged, without trying if it has no
+    trees, too many, or too high a held-out log-loss.
     """
     n_trees = len(member.trees)
     if not n_trees or n_trees > most_joint_trees(data, held_out):
@@ -216,7 +217,7 @@ def enough_for_joint_fit(data: Dataset, held_out: Dataset) -> Callable[[int, flo
 class _LeafRows:
     """Rows as leaf indicators: leaves (rows, leaves of all trees) is 1 where a row lies in a leaf.
 
-    has_label (rows, scores) tells whether the row has the class of the score, `weights` are (rows, 1), and `prior`
+    has_label (rows, scores) is True where the row has the class of the score, `weights` are (rows, 1), and `prior`
     (scores,) has the initial scores. There is one score for two classes (the second class), and one per class for more.
     """
 

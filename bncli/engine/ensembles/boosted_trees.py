@@ -11,12 +11,13 @@ fraction SHARE of them but at most WINDOW rows (Friedman 2002: Stochastic gradie
 they are chosen by a random projection of the gradients, drawn per tree (Iosipoi & Vakhrushev 2022, NeurIPS:
 SketchBoost), and by the mean curvature.
 
-The initial scores are logarithms of the class proportions, with half a row added to each class. Boosting ends when the
-last max(`patience`, PATIENCE times the number of trees) trees have not lowered the held-out log-loss by more than the
-fraction WORTH and NEGLIGIBLE nats per row; trees after the lowest loss are dropped. The more trees there are, the less
-each of them gains, and with several classes a tree helps only some of them. (Log-loss relative to `patience` alone, on
-samples of 20,000 rows: 0.97 on 16 airlines by their flights, 0.99 and 0.996 on diamonds with five cuts and seven
-colours, 0.99 and 1.006 on two tables with two classes, 1 on seven tables whose boosting ends earlier.)
+The initial scores are logarithms of the class proportions (with two classes, their difference), with half a row added
+to each class. Boosting ends when the last max(`patience`, PATIENCE times the number of trees) trees have not lowered
+the held-out log-loss by more than the fraction WORTH and NEGLIGIBLE nats per row; trees after the lowest loss are
+dropped. The more trees there are, the less each of them gains, and with several classes a tree helps only some of them.
+(Log-loss relative to `patience` alone, on samples of 20,000 rows: 0.97 on 16 airlines by their flights, 0.99 and 0.996
+on diamonds with five cuts and seven colours, 0.99 and 1.006 on two tables with two classes, 1 on seven tables whose
+boosting ends earlier.)
 
 With more than two classes, arrays are stored class by class, so that sums over the classes run along the rows.
 
@@ -38,8 +39,7 @@ numeric attribute is split at the edges of its bins, with missing values on eith
 split between its levels in the order of g / (h + lambda), summed over all nodes (Fisher 1958, JASA 53).
 
 For the choice of splits alone, gradients and curvatures are rounded at random to integers, so that both sums fit
-into one double (Shi, Ke, Chen et al. 2022, NeurIPS: Quantized training of gradient boosting decision trees). A tree
-uses at most WINDOW rows.
+into one double (Shi, Ke, Chen et al. 2022, NeurIPS: Quantized training of gradient boosting decision trees).
 
 Rows are shuffled and their attributes binned anew for each member of a bag. A numeric attribute gets at most `bins`
 intervals of about equal weight. Their edges are at the fractions
@@ -75,7 +75,7 @@ WINDOW = 1 << 17
 BLOCK_VALUES = 1 << 19
 """Approximate number of values counted at a time, whose bin numbers and weights stay in the second-level cache."""
 BLOCK_PLACES = 1 << 13
-"""The maximum number of bins of a group; all of them are counted in every node."""
+"""The maximum number of bins of a group of several columns; all of them are counted in every node."""
 MANY_VALUES = 1 << 16
 """With more values in a window, the smaller of two sibling nodes is counted, and the other found by subtraction."""
 MATRIX_BINS = 64
@@ -104,7 +104,7 @@ class Settings:
     - penalty: lambda
     - depth: the maximum number of levels of a tree
     - trees: the maximum number of trees
-    - patience: boosting ends after this many trees without a clear gain, or a few more if there are many trees
+    - patience: boosting ends after this many trees without a clear gain, or after more if there are many trees
     - bins: the maximum number of bins of a numeric attribute
     """
 
@@ -413,14 +413,14 @@ class ColumnGroup:
     def is_fixed(self) -> Mask:
         """Whether each bin keeps its position when bins are sorted, (columns, width).
 
-        Only bins of categorical columns with three or more levels are sorted.
+        Only bins of categorical columns with three or more bins are sorted.
         """
         n_sorted = [0 if column.ordered or column.n_bins <= 2 else column.n_bins for column in self.columns]
         return np.asarray(np.arange(self.width) >= np.array(n_sorted)[:, np.newaxis])
 
     @cached_property
     def with_missing(self) -> tuple[int, ...]:
-        """The numeric columns with a missing level, which may go to either side of a split."""
+        """The positions of the numeric columns with a missing level, which may go to either side of a split."""
         return tuple(c for c, column in enumerate(self.columns) if column.ordered and column.missing)
 
 
@@ -591,7 +591,7 @@ def goes_right(right: Mask, codes: Codes, first: int = 0) -> Mask:
 
 
 def _pack(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
-    """Round gradients and curvatures to integer units; return each row's two in one packed double, (n,), and units."""
+    """Round gradients and curvatures to integer units; return each row's pair as one packed double, (n,), and units."""
     # so that the sums over all rows stay below half of 2^_FIELD, with one unit of room for rounding up
     most = 2.0 ** (_FIELD - 1 - math.ceil(math.log2(len(g) + 1))) - 1
     units = tuple(max(float(np.abs(x).max(initial=0.0)), 1e-300) / most for x in (g, h))

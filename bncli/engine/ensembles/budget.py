@@ -2,7 +2,7 @@
 
 An effort from 1 to 5 determines the expected seconds that all candidates together may take, including the final fits,
 and the number of held-out rows. Both depend only on the numbers of rows, attributes and classes, so that the same rows
-give the same model on every machine, and neither jumps at any number of rows:
+give the same model on every machine. The seconds change smoothly with the number of rows:
 
     share * (SECONDS + SECONDS_PER_SIZE * rows^ROWS_POWER * attributes^(1/4) * classes / 2)
 
@@ -12,8 +12,8 @@ are no more rows than the effort holds out, every row is held out once, in FOLDS
 folds are tried, and with more than `most_rows` a stratified sample of that size is used. Boosted trees gain most from
 more rows, and learn from up to `member_rows` rows that are not held out.
 
-With a time limit and no effort, the clock decides which candidates are tried (all of them if there is time), and there
-are as many folds as with the highest effort whose expected seconds are within the limit. The expected seconds are
+With a time limit and no effort, the clock decides which candidates are tried (all of them if there is time), and the
+folds are those of the highest effort whose expected seconds are within the limit. The expected seconds are
 corrected by the ratio of the actual to the expected time of the candidates tried so far.
 """
 
@@ -33,7 +33,7 @@ from bncli.watch import Clock
 FOLDS = 5
 SECONDS, SECONDS_PER_SIZE, ROWS_POWER = 0.5, 3e-3, 0.6
 PASSES_PER_PATH, PASSES_PER_FIT = 200.0, 40.0
-"""Approximate evaluations for all penalties in one fold, and for a fit with one penalty, including preconditioners."""
+"""Approximate numbers of evaluations for all penalties in one fold, and for one fit, including preconditioners."""
 LINEAR_SHARE = 0.2
 """The fraction of PASSES_PER_PATH that linear coding needs, since it has few parameters."""
 NANOSECONDS_PER_CELL = 30.0
@@ -53,7 +53,10 @@ VECTORS_PER_FOLD = 5
 SHARP_INTERVALS = 40
 """The maximum number of intervals per numeric attribute expected from the method of Fayyad & Irani."""
 LEAF_ENTRIES, BYTES_PER_LEAF_ENTRY = 1 << 23, 12
-"""The maximum number of nonzero entries (rows times trees) of a joint fit of leaves, and the bytes of each (96 MiB)."""
+"""The maximum number of nonzero entries (rows times trees) of a joint fit of leaves, and the bytes of each.
+
+They take at most 96 MiB.
+"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Effort:
     trees: int
 
     def seconds(self, n_rows: int, n_attributes: int, n_labels: int) -> float:
-        """Return the seconds that all candidates together may be expected to take."""
+        """Return the maximum of the expected seconds of all candidates together."""
         size = float(n_rows**ROWS_POWER) * math.sqrt(math.sqrt(n_attributes)) * max(n_labels, 2) / 2
         return self.share * (SECONDS + SECONDS_PER_SIZE * size)
 
@@ -100,8 +103,9 @@ DEFAULT = 3
 def choose_effort(effort: int | None, limit: float | None, data: Dataset) -> Effort:
     """Return the limits of the requested effort, or of the default effort.
 
-    With a time limit and no effort, return limits that do not exclude any candidate, with the folds and rows of the
-    highest effort whose expected seconds are within the time limit, or of effort 1 if none is.
+    With a time limit and no effort, return the limits of the highest effort whose expected seconds are within the time
+    limit, or of effort 1 if none is, but without a limit of the expected seconds, without pruning, and with the maximum
+    number of trees of effort 5.
     """
     if effort is not None or limit is None:
         return EFFORTS[DEFAULT if effort is None else effort]
@@ -164,7 +168,10 @@ class ComputeBudget:
         return self.limit is not None and not self.allows(0.0, 0.0)
 
     def part_of_time(self, n: float) -> Callable[[], bool]:
-        """Return a function that tells whether 1/n of the time that is left now has passed (False without a limit)."""
+        """Return a function that returns whether 1/n of the time left now has passed (always False without a limit).
+
+        The time for the final fits of the candidates so far does not count as left.
+        """
         if self.limit is None or self.clock is None:
             return lambda: False
         begin = self._elapsed()

@@ -2,7 +2,7 @@
 
     singles        main effects: one table per attribute, finely cut
     boosted        a bag of boosted trees (`bncli.engine.ensembles.boosted_bag`)
-    lines          linear effects: every numeric attribute is a straight line over all its intervals
+    lines          linear effects: the effect of a numeric attribute is a straight line over all its intervals
     tree           main effects and the pairs of a tree (`--structure tan`)
     all pairs      main effects and every pair, with at most ALL_PAIRS attributes
     pairs          main effects and the pairs of highest gain (`--structure interactions`)
@@ -31,7 +31,7 @@ later candidates multiply the penalty of sets of several attributes by this rati
 Size. A table over k attributes with b intervals each has b^k cells. With CELL_ROWS rows per cell its entries are well
 determined, and the cells hardly add to the time of a pass. So with more than FEW_ROWS rows
 
-    b = the largest with b^k <= rows / CELL_ROWS,   at least LEAST_INTERVALS[k], at most MOST_INTERVALS[k]
+    b = the largest integer with b^k <= rows / CELL_ROWS,   at least LEAST_INTERVALS[k], at most MOST_INTERVALS[k]
 
 and with fewer rows LEAST_INTERVALS[k]: penalties and the weights of the ensemble protect against tables that are too
 fine. The number of sets grows as well: SETS_PER_ATTRIBUTE[k] times (rows / FEW_ROWS)^GROWTH, per attribute.
@@ -69,8 +69,8 @@ from bncli.engine.structures.structure import Dag, Family, Grouping, Regions, St
 from bncli.watch import Run
 
 FINEST, SINGLE_INTERVALS = 255, 40
-"""The number of intervals of equal frequency: for the codes, and for tables over one attribute (half as many below
-MANY_ROWS rows).
+"""The maximum number of intervals of equal frequency: for the codes, and for tables over one attribute (half of this
+number below MANY_ROWS rows).
 """
 MANY_ROWS = 1_000
 """With at least this many rows, Fayyad & Irani's cuts are included in the codes and in tables over one attribute."""
@@ -310,7 +310,7 @@ def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weight
 
 
 def equal_groupings(data: Dataset, bins: int) -> AttributeGroupings:
-    """Return a grouping of each attribute into at most `bins` intervals of about equal weight."""
+    """Return each attribute's grouping into at most `bins` intervals of about equal weight; None keeps all codes."""
     return tuple(group_intervals(attribute, bins) for attribute in data.schema.attributes)
 
 

@@ -8,8 +8,8 @@ best penalty has the lowest held-out loss by the requested metric. A tie of `err
 log-loss. A loss that is lower by less than the fraction TIE does not count, so the penalty tried first stays the best.
 A path of decreasing penalties ends
 
-- when its log-loss exceeds its lowest by the fraction WORSE (WORSE_OF_MANY with at least MANY held-out rows), or has
-  risen twice in succession,
+- when its log-loss exceeds its lowest by more than SLACK nats plus the fraction WORSE (WORSE_OF_MANY with at least MANY
+  held-out rows), or has risen twice in succession,
 - at the penalty LEAST_STEEP or below, when the last three log-losses differ by at most the fraction FLAT,
 - at the penalty LEAST_USUAL or below, when the log-loss no longer falls.
 """
@@ -49,7 +49,7 @@ TOLERANCE, MAX_ITERATIONS = 3e-3, 60
 optimum from one sample of rows to another.
 """
 FEW_ROWS, COST_OF_FEW = 1_000, 0.3
-"""With fewer than FEW_ROWS rows, evaluations are fast, so a preconditioner may cost at most COST_OF_FEW of them."""
+"""With fewer than FEW_ROWS rows, evaluations are fast, so a preconditioner may cost only COST_OF_FEW evaluations."""
 NEGLIGIBLE = 0.01
 """Tolerances are relative to the log-loss in nats per row, or to this value if the log-loss is lower."""
 FUSED_CELLS = 2048
@@ -158,7 +158,7 @@ class _PenaltySearch:
 
 @dataclass
 class PenaltyPath:
-    """One candidate in one fold: its optima for a sequence of penalties, and their predictions of the held-out rows."""
+    """A candidate in one fold, fitted with one penalty after the other; each fit starts from the last optima."""
 
     candidate: Candidate
     space: ParameterSpace

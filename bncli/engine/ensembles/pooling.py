@@ -16,11 +16,11 @@ weights of the linear pool, which maximise
 
     sum over rows t of r_t ln sum over models m of v_m P_m(y_t | x_t),    v on the simplex
 
-by L-BFGS-B from equal weights. The multiplier of the constraint sum over m of v_m = 1 is the sum of r, which is added
-to the objective. (EM, where v_m becomes the mean posterior probability of model m over the rows, had not converged
-after 2,000 steps, which took a twentieth of the time of a fit of few rows.) Models with little weight are dropped, and
-the weights of the others are optimised again: stacking in the manner of Breiman (1996, Machine Learning 24). For the
-two kinds of pools, see Genest & Zidek (1986, Statistical Science 1).
+by L-BFGS-B from equal weights. The multiplier of the constraint sum over m of v_m = 1 is the sum of r, so a linear term
+replaces the constraint. (EM, where v_m becomes the mean posterior probability of model m over the rows, had not
+converged after 2,000 steps, which took a twentieth of the time of a fit of few rows.) Models with little weight are
+dropped, and the weights of the others are optimised again: stacking in the manner of Breiman (1996, Machine Learning
+24). For the two kinds of pools, see Genest & Zidek (1986, Statistical Science 1).
 
 The strength s is STRENGTH, and STRENGTH_OF_MANY with at least MANY held-out rows. On tables with noise it changes
 little. On tables without noise, the few uncertain rows, which also stopped the trees, would make the pool
@@ -47,8 +47,9 @@ of the log-odds is a bias. V_m, the variance within a component, is
     class frequencies    their posterior, Var ln f_y = psi1(n_y + 1)
 
 The model stores deviations D of the tables from the fitted ones, in `n_draws` rows with D'D the covariance: random
-combinations of the deviations above, which are orthogonal within a component. The entries within are multiplied by the
-ratio of the 95 % quantiles of Student's and of the normal distribution, because the number of draws is small.
+combinations of the deviations above, which are orthogonal within a component. The deviations within fitted tables and
+class frequencies are multiplied by the ratio of the 95 % quantiles of Student's and of the normal distribution, because
+the number of draws is small.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ TOLERANCE = 1e-7
 LEAST_MIXTURE = 1e-300
 """The lower bound of a mixture's probability while its weights are optimised, to keep its logarithm finite."""
 HALF_ROWS = 20.0
-"""The number of held-out rows for which half of the weight moves to the class frequencies."""
+"""The number of held-out rows (or units) for which half of the weight moves to the class frequencies."""
 FEWEST_DRAWS, MOST_DRAWS, MOST_NUMBERS = 8, 24, 1 << 22
-"""The number of draws: as many as fit into MOST_NUMBERS values (32 MiB), but at least 8 and at most 24."""
+"""The minimum and the maximum number of draws; between them, draws fit in MOST_NUMBERS values (32 MiB)."""
 
 
 def pool_weights(
@@ -165,12 +166,13 @@ def linear_pool_weights(log_p_true: Array, weights: Array | None = None) -> Arra
 def shrink_to_frequencies(w: Array, n_rows: float) -> Array:
     """Return the weights (M,), with some weight moved to the last model, the class frequencies, if there are few rows.
 
-    With few held-out rows the weights overfit. So the weight of the class frequencies is increased by
+    With few held-out rows the weights overfit. So all weights are multiplied by 1 - f, and the weight of the class
+    frequencies is then increased by
 
         f = 1 / (1 + (n_rows / HALF_ROWS)^2)
 
-    after all weights were multiplied by 1 - f; an f below LEAST counts as 0. This was chosen on samples of 25 and 70
-    rows from 14 tables, for which it changes the log-loss by -2 % and +0.3 %, respectively.
+    An f below LEAST counts as 0. This was chosen on samples of 25 and 70 rows from 14 tables, for which it changes the
+    log-loss by -2 % and +0.3 %, respectively.
     """
     share = 1.0 / (1.0 + (n_rows / HALF_ROWS) ** 2)
     if share < LEAST:

@@ -4,7 +4,8 @@ The tables of a candidate are chosen in every fold, and its penalty by the held-
 tried so far decide which others are tried:
 
 - Once a log-loss is below NO_LOSS, no further candidates are tried.
-- Larger sets are not built on a candidate whose log-loss exceeds the lowest by more than the fraction PRUNING_SLACK.
+- Triples and quadruples are not built on a candidate whose log-loss exceeds the lowest by more than the fraction
+  PRUNING_SLACK.
 - An effort that prunes first skips larger sets unless smaller ones have shown that attributes interact, and tries them
   later if there is time left.
 - With fewer rows than an effort boosts trees from, but PROBED_ROWS or more, trees are grown last, on the rows of the
@@ -59,18 +60,18 @@ from bncli.watch import Note, Progress, Watch
 NO_LOSS = 5e-5
 """The log-loss in nats per row below which no more candidates are tried."""
 PRUNING_SLACK = 0.05
-"""Larger sets are not built on a candidate whose log-loss exceeds the lowest by more than this fraction."""
+"""Triples and quadruples are not built on a candidate whose log-loss exceeds the lowest by more than this fraction."""
 INTERACTION_GAIN = 0.01
-"""Attributes interact if trees or pairs have lowered the log-loss by at least this fraction."""
+"""Attributes are taken to interact if larger tables lower the log-loss of single ones by at least this fraction."""
 DEEP_GAIN = 0.1
-"""If boosted trees have lowered the log-loss by this fraction, tables of one or two attributes add nothing to them."""
+"""If boosted trees lower the log-loss of `singles` by at least this fraction, _SHALLOW candidates add nothing."""
 COST_GROWTH = 1.2
-"""A candidate costs at least this many times as much as the candidate that it builds on."""
+"""The cost of a candidate is at least this multiple of the cost of the candidate that it builds on."""
 PROBED_ROWS = 500
 """With fewer rows, trees are boosted only by an effort that boosts trees from any number of rows: one fold is too small
 to show that they win."""
 STANDARD_ERRORS = 2.0
-"""On few rows, trees must win on the first fold by this many standard errors of the paired difference."""
+"""On few rows, trees must win on the first fold by more than this many standard errors of the paired difference."""
 _SINGLE = ("singles", "lines", "sharp singles")
 """Candidates with tables over one attribute each."""
 _SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
@@ -218,7 +219,7 @@ class Trials:
     def _try_boosted(self, n_done: int) -> None:
         """Try a bag of boosted trees if the time limit allows it, even if the effort does not (see `spend_on_trees`).
 
-        Trees learn from all rows that are not held out or, if there is no time for all, from the sample of the finder.
+        Trees learn from all other rows of each fold or, if there is no time for that, from the sample of its finder.
         """
         n_folds = len(self._folds)
         all_rows = [(fold.others, fold.held_out) for fold in self._folds]
@@ -241,10 +242,7 @@ class Trials:
         self._budget.spend_on_trees(expected, later, done)
 
     def _wins_on_first_fold(self) -> bool:
-        """Return whether trees beat the best other candidate significantly on the first fold, if there is time to try.
-
-        Return False if there is not.
-        """
+        """Return whether trees clearly beat the best other candidate on the first fold; False if there is no time."""
         fold, labels = self._folds[0], self._folds[0].held_out.labels
         expected = member_seconds(self._data, fold.others.n_rows)
         if not self._budget.has_time(expected, expected * len(self._folds)):
@@ -266,7 +264,10 @@ class Trials:
         self._watch(Progress(n_done + share, len(self._names), where))
 
     def _exceeds_budget(self, name: str, cost: float, later: float) -> bool:
-        """Return whether the expected seconds of trial and final fit exceed the budget; False for the first one."""
+        """Return whether the expected seconds of trial and final fit exceed the budget; False for the first candidate.
+
+        If they do, the candidate is recorded as too costly.
+        """
         if not self._evaluations or self._budget.allows(cost, later):
             return False
         if not self._budget.has_time(cost, later):
@@ -277,9 +278,10 @@ class Trials:
     def _first_penalty(self, candidate: Candidate) -> float:
         """Return the penalty at which the path begins.
 
-        It is one step above the best penalty of the candidate that this one builds on or, if there is none, of the
-        first candidate. With many held-out rows it is two steps above, because the path is then followed further down,
-        and a loss that hardly changes should not end it at too low a penalty. The first candidate begins at FIRST.
+        It is one step above the best penalty of the candidate that this one builds on. If there is none, or if the
+        penalty of interactions is multiplied by a factor, it is one step above the best penalty of the first candidate.
+        With many held-out rows it is two steps above, because the path is then followed further down, and a loss that
+        hardly changes should not end it at too low a penalty. The first candidate begins at FIRST.
         """
         if not self._evaluations:
             return FIRST
@@ -294,8 +296,9 @@ def may_improve(
 ) -> bool:
     """Return whether a candidate may lower the log-loss.
 
-    It may unless the log-loss is almost 0, or the candidate that it builds on is too far above the lowest log-loss.
-    With `prunes`, larger sets also need evidence that attributes interact, if a candidate was tried that could show it.
+    It may unless the log-loss is almost 0, or the candidate that it builds on, other than `singles`, was not tried or
+    has a log-loss too far above the lowest. With `prunes`, larger sets also need evidence that attributes interact, if
+    a candidate was tried that could show it.
     """
     if not evaluations:
         return True
