@@ -189,9 +189,9 @@ class PriorNetwork:
 class AlignedPrior:
     """A prior in the codes of a schema.
 
-    - positions[i]: the number of attribute i in the network
+    - positions[i]: the index of attribute i in the network
     - orders[i]: the network's code for each code of attribute i
-    - labels: the number of each label in the network
+    - labels: the index of each label in the network
     - seed: the seed of drawn rows
     """
 

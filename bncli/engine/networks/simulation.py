@@ -321,7 +321,10 @@ class MissingCompletelyAtRandom:
         self._streams = rng.spawn(len(self._shares))
 
     def applied_to(self, rows: Columns) -> Columns:
-        """Return the rows with some values removed; the class and the weights stay unchanged."""
+        """Return the rows with some values removed; the class and the weights stay unchanged.
+
+        Coded columns, groups and times are left out.
+        """
         attributes = dict(rows.as_read)
         for (name, column), share, stream in zip(rows.as_read.items(), self._shares, self._streams, strict=True):
             if share <= 0:

@@ -13,7 +13,7 @@ among those that contain T in the effect's binning, or a new table if there is n
 scores. The effect becomes g_T + P D, where P = product over i in T of (I - 1 q_i), since an effect has mean 0 along
 each axis; the remainder of D goes to the effects of subsets of T and to the constant.
 
-- set: D makes the effect of each given cell equal to the given value.
+- set: D makes the effect of each given cell equal to the given value, if a mean of 0 along each axis permits it.
 - flatten: the effect becomes 0.
 - smooth: each interval gets the mean of itself and its neighbours, weighted by frequencies, with neighbours at half
   weight.
@@ -307,7 +307,8 @@ def change_by_set(
     """Return the change D (n_1, ..., K) for `VALUE=LOG_ODDS` strings, and a map from cell names to the log-odds.
 
     now (n_1, ..., K): the effect before the change. label: the index of the label to which the log-odds refer. If the
-    log-odds are incompatible with a mean of 0, the new effect differs from them by a constant.
+    log-odds are incompatible with a mean of 0 along each axis, the new effect has them up to a constant, or for several
+    attributes up to terms of fewer attributes.
 
     Raises UsageError for a value that the effect does not have, a value given twice, and log-odds that are missing or
     not finite.

@@ -3,7 +3,7 @@
 Decision rules. For prediction sets a stratified fifth of the rows is held out, and the model is learned only from the
 others, as the guarantee of the sets requires. A threshold alone is chosen by cross-validation, and the model is learned
 from all rows. If learning itself has held out rows, to choose a penalty or to combine models, the threshold is chosen
-by its predictions of these rows: all rows or, if there are many, a fifth or a tenth of them. Otherwise there are five
+by the predictions of these rows: all rows or, if there are many, a fifth or a tenth of them. Otherwise there are five
 stratified folds. Rows have the weights of the data, never class weights. The model stores the probabilities of at most
 MOST_KEPT held-out rows, a random sample if there are more.
 

@@ -83,7 +83,7 @@ class IntervalFinder:
     """A finder of intervals for predicted probabilities; raises ModelError if the model stores no uncertainty.
 
     used: the schema's attributes whose codes are given. finish: maps the ln P(y | x_t) (K, N) of the tables to the
-    final ones. level: the probability of an interval, between 0 and 1.
+    final ones. level: the nominal coverage of the intervals, between 0 and 1.
     """
 
     def __init__(self, model: Model, used: Sequence[int], finish: Callable[[Array], Array], level: float) -> None:
