@@ -343,7 +343,7 @@ def change_by_set(
         moves *= (codes[:, np.newaxis] == codes) - frequencies[codes]
     steps = np.linalg.lstsq(moves, gaps, rcond=None)[0]
     if np.abs(moves @ steps - gaps).max() > ROUNDING * (1 + np.abs(gaps).max()):
-        steps = gaps  # all values are set, but their mean must be 0: the numbers hold up to a constant
+        steps = gaps  # the numbers lack mean 0 along some axis: they hold up to terms of fewer attributes
     change = np.zeros(now.shape)
     for place, step in zip(cells_to_set, steps, strict=True):
         change[place] = step * _one_against_others(label, now.shape[-1])
