@@ -86,7 +86,7 @@ class Effort:
         return self.share * (SECONDS + SECONDS_PER_SIZE * size)
 
     def folds(self, n_rows: int) -> int:
-        """Return how many of the FOLDS folds are held out in turn, from all of them for few rows to one for many."""
+        """Return the number of the FOLDS folds that are held out in turn: all of them for few rows, one for many."""
         return max(1, min(FOLDS, round(min(FOLDS, self.held_out * FOLDS / max(n_rows, 1)))))
 
 

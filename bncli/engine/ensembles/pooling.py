@@ -73,7 +73,7 @@ STRENGTH, STRENGTH_OF_MANY = 1.0, 10.0
 """The strength s of the penalty towards the weights of the linear pool, in nats."""
 MANY = 1_000
 LEAST, LEAST_OF_MANY = 0.01, 0.05
-"""Weights below this are set to 0; the limit is higher with MANY rows, where refitting a component is expensive."""
+"""Weights below this are set to 0; the limit is higher with MANY held-out rows, as refitting is expensive then."""
 MOST = 1e3
 TOLERANCE = 1e-7
 """The tolerance of the gradient for the weights of the linear pool, in nats per row."""

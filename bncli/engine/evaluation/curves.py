@@ -91,8 +91,8 @@ class LabelCurves:
 class ThresholdTable(NamedTuple):
     """The weights of the rows whose probability is at or above each threshold, with and without the label.
 
-    `found` has the weights of the rows with the label, `false_alarms` those of the other rows, and `positives` and
-    `negatives` are the weights of all rows with and without the label.
+    `found` has the weights of the rows with the label, `false_alarms` the weights of the other rows, and `positives`
+    and `negatives` are the weights of all rows with and without the label.
     """
 
     thresholds: Array

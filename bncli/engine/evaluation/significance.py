@@ -397,7 +397,10 @@ def _squares_of_sums(rows: tuple[tuple[int, ...], ...]) -> dict[int, float] | No
 
 
 def critical_difference(k: int, n: int) -> float:
-    """Return the least average rank difference that is significant at 5 %, for k >= 2 methods and n >= 1 data sets."""
+    """Return Nemenyi's critical difference of average ranks at the 5 % level.
+
+    Raises BncliError for fewer than two of the k methods or without any of the n data sets.
+    """
     if k < 2 or n < 1:
         raise BncliError(f"the critical difference is not defined for {k} methods and {n} data sets")
     return range_quantile(0.05, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))

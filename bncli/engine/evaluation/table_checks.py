@@ -6,7 +6,8 @@
   the quarter in which the two rows differ most is left out, so that a date or a score may differ. With d_1 <= d_2 <=
   ... the distances of a row to all others, the row has near copies if for some j <= MOST_COPIES
 
-      (d_(j+1) + e) / (d_j + e) > GAP,    e = mean over attributes of (chance that two rows tie) / number of attributes
+      (d_(j+1) + e) / (d_j + e) > GAP,    e = mean over attributes of (chance that two rows tie) / number of attributes,
+                                          but at least 0.0001
 
   In a table of independent rows neighbours become more distant step by step, so such gaps are rare. If no numeric
   attribute has more than FEW_VALUES values, rows may be equal by chance: then j must also be at least three times the
@@ -26,8 +27,8 @@
   rows with neighbouring values. With A the probability that two rows with the same value have the same label, and C
   the probability for any two rows, the agreement is (A - C) / (1 - C), as in Cohen's kappa.
 - `leak`: an attribute that almost determines the class. It explains at least the fraction LEAK of the class entropy,
-  estimated by predicting each row from the other rows with the same value (for numbers, in the same of 32 intervals of
-  equal weight), or, if rows belong to units, from the rows of other units.
+  estimated by predicting each row from the other rows with the same value (for numbers, in the same of 32 intervals
+  with about the same number of rows), or, if rows belong to units, from the rows of other units.
 - `drift`: the class frequencies, or many attributes, change along a date.
 - `too-good`: nothing else was found, the held-out log-loss is near 0, and no attribute explains more than half of the
   entropy. Rules over attributes of few values can be learned without error (tic-tac-toe), so either a tenth of the rows
@@ -388,7 +389,7 @@ def find_copies(
     labels: Integers,
     known: Mapping[str, RankedValues] = MappingProxyType({}),
 ) -> Neighbours:
-    """Search for near copies of N_QUERIES of the rows, and compare their labels with those of their neighbours.
+    """Search for near copies of N_QUERIES of the rows, and compare their labels with the labels of their neighbours.
 
     - rows: the indices of the rows to compare
     - n_values: the number of distinct values of each attribute, where missing values count as one

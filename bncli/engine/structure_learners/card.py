@@ -64,7 +64,7 @@ from bncli.watch import Watch, silent
 MOST_GROUPS, COST = 5, 1.0
 WIDTH, TRIED = 2, 4
 MANY_COLUMNS = 20
-"""If the card may have more columns than this, the search keeps one set and tries one candidate."""
+"""If it may choose more columns than this, the search keeps one set and tries one candidate per step."""
 MOST_ROWS = 4_000
 STEPS, TOLERANCE = 12, 1e-5
 PAIR_ROWS, PAIRS_TRIED = 10_000, 4

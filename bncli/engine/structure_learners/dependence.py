@@ -40,7 +40,7 @@ WIDE = 1_000
 MOST_SEARCHED = {"tan": 1_000, "kdb": 1_000, "skdb": 1_000, "hill-climb": 500, "gbn": 100}
 """The maximum number of attributes among which each method searches for arcs if the table has more than WIDE."""
 FEW_SEARCHED = 250
-"""On few rows, no more attributes than rows are searched, but this number is allowed even with fewer rows."""
+"""No more attributes are searched than there are rows, or than this number if there are fewer rows."""
 OUTSIDE = ("gbn", "skdb")
 """Methods whose network contains only attributes that were searched."""
 

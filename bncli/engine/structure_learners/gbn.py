@@ -307,7 +307,7 @@ class _Orientation:
                 descendants |= self._descendants[b]
 
     def propagate(self) -> None:
-        """Direct edges of which exactly one direction is ruled out, lower edges first, until no such edge is left."""
+        """Direct every edge with exactly one direction ruled out, lower edges first, until no such edge is left."""
         changed = True
         while changed:
             changed = False
@@ -322,7 +322,8 @@ class _Orientation:
 
         It is ruled out if it would close a cycle or is not allowed, or if b would get a new parent that is not adjacent
         to another parent of b, new or old. New parents are a and its ancestors that are joined to b, because the other
-        direction would close a cycle. The last reason does not count if b -> a would close a cycle or is not allowed.
+        direction would close a cycle. The condition on new parents is ignored if b -> a would close a cycle or is not
+        allowed.
         """
         if not self.may_point(a, b) or not self.may_point(b, a):
             return not self.may_point(a, b)
@@ -336,7 +337,7 @@ NodeSum = tuple[Nodes, Nodes]
 
 
 class CellTable(NamedTuple):
-    """The joint values (cells) of some nodes that occur, with the code of each node in each cell and the cell counts.
+    """The joint values of some nodes that occur (cells), with the code of each node in each cell, and the cell counts.
 
     `codes` has an array (cells,) per node, and `radices` the number of codes per node (one more than the cardinality of
     an attribute with missing values); `counts` (cells,) has the number of rows in each cell, or their total weight.
@@ -504,7 +505,7 @@ def _numbered(
 
     The cells are the joint values of the nodes in `radices`, numbered as cell = ((s_1 |S_2| + s_2) |S_3| + s_3) ...,
     with the given `numbers` of the rows (below `bound`), if any, as the leading digit. When numbers get too large for a
-    table, each is replaced by one of its rows (`representatives`).
+    table, each is replaced by the index of one of its rows (`representatives`).
     """
     numbers = np.zeros(n, np.intp) if numbers is None else numbers.copy()
     for node, radix in radices.items():

@@ -121,7 +121,7 @@ class HeldOut(NamedTuple):
     """Sets of rows that are left out together, instead of single rows.
 
     `sets` has the number of each row's set, and `weights` the weight of each row in the loss, both per row block;
-    `method` is its name in the note about the choice.
+    `method` names this kind of evaluation in the note about the choice.
     """
 
     method: str
