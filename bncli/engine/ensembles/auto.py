@@ -316,7 +316,7 @@ def _refit_in_fold(fold: Fold, evaluation: HeldOutEvaluation, path: PenaltyPath)
 
 
 def _same_space_on(data: Dataset, path: PenaltyPath) -> ParameterSpace:
-    """Return the parameter space of a path on other rows."""
+    """Return the parameter space of a path on other rows, with the same effects."""
     coordinates = path.space.coordinates
     effects = coordinates.effects if isinstance(coordinates, EffectCoordinates) else None
     return parameter_space(data, path.candidate, effects)

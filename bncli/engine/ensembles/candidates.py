@@ -253,7 +253,7 @@ class CandidateFinder:
     def mdl_groupings(self) -> AttributeGroupings:
         """The groupings of attributes by the cuts that the method of Fayyad & Irani selects among those of the schema.
 
-        It selects on these rows; None for attributes that are categorical or not informative.
+        The selection uses these rows. The grouping is None for categorical and for uninformative attributes.
         """
         without_cuts = _without_cuts(self.data)
         groupings: list[Grouping | None] = []

@@ -79,7 +79,7 @@ _SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
 
 @dataclass(frozen=True)
 class Fold:
-    """The rows of a fold: the held-out rows, and all `others`.
+    """The rows of a fold: the held-out rows, and the `others`.
 
     `finder` has the rows that candidates learn from, which are the others or a sample of them.
     """

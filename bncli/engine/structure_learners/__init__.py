@@ -2,8 +2,8 @@
 
 The module of a method has `learn(counts, *, <options>, watch) -> Dag` (or `Regions`), with the options that the
 catalogue lists for it. The structure contains only informative attributes of `counts.schema`, and does not depend on
-the order of the rows unless a sample is drawn. Ties that no other rule decides go to the attribute that comes first in
-the schema.
+the order of the rows unless a sample or folds are drawn. Ties that no other rule decides go to the attribute that comes
+first in the schema.
 
 - `nb`, `tan`, `kdb`, `skdb`, `hill_climb`, `gbn`: directed acyclic graphs
 - `interactions`, `kikuchi`: regions
