@@ -207,7 +207,8 @@ def most_joint_trees(data: Dataset, held_out: Dataset) -> int:
 def enough_for_joint_fit(data: Dataset, held_out: Dataset) -> Callable[[int, float, float], bool]:
     """Return a function that decides whether boosting should end so that the leaves can be fitted jointly.
 
-    Its arguments are the number of trees, their held-out log-loss, and the held-out log-loss of the class frequencies.
+    Its arguments are the number of trees, the lowest held-out log-loss so far, and the held-out log-loss of the class
+    frequencies.
     """
     most = most_joint_trees(data, held_out)
     return lambda n_trees, loss, first: ENOUGH <= n_trees <= most and loss <= DOUBT * first

@@ -186,7 +186,7 @@ class ComputeBudget:
         self.taken = self._elapsed() - self.before_candidates
 
     def spend_on_trees(self, expected: float, later: float, done: float) -> None:
-        """Record boosted trees; their first FREE_SECONDS, and their final fit, do not reduce what the effort allows."""
+        """Record the cost of boosted trees; the effort is not charged for the first FREE_SECONDS and the final fit."""
         self.seconds += min(expected, FREE_SECONDS) + later
         self.spend(expected, later, done)
 

@@ -152,7 +152,7 @@ class Fold:
     - pooling_notes: notes about pooled levels
     - size: the size of the sample of training rows, or None if all training rows of the split were used
     - scored: the scores of the network on the training rows, if the protocol requires them and `size` is None
-    - training_log_loss: the log-loss on the rows of the next fold, which are training rows here, or None if unknown
+    - training_log_loss: the log-loss on the rows of the next fold, which are training rows here; None if not computed
     """
 
     repeat: int

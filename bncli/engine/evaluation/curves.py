@@ -51,7 +51,7 @@ BINS = 10
 POINTS = 100
 """The maximum number of points per curve."""
 ALL_POINTS = 2000
-"""The maximum number of points of one kind of curve for all labels together; each curve may have FEWEST points."""
+"""The maximum number of points of one kind of curve for all labels together, but each curve may have FEWEST."""
 FEWEST = 20
 GRID = 1000
 _ON_THE_LINE = 1e-12

@@ -373,8 +373,8 @@ def _metrics_of_resamples(sums: Array, n_labels: int, n_rows: float) -> dict[str
 def bootstrap(sums: Array, figures: Callable[[Array], dict[str, Array]], seed: int) -> dict[str, Interval | None]:
     """Resample units, and return the BCa interval of each metric, or None if it is undefined.
 
-    sums (G, m) has the sums of each unit; `figures` is a function from the sums of R samples of units, (R, m), to
-    metrics keyed by name, (R,) each.
+    sums (G, m) has the sums of each unit, or group of units; `figures` is a function from the sums of R samples of
+    units, (R, m), to metrics keyed by name, (R,) each.
     """
     n = len(sums)
     rng = np.random.Generator(np.random.PCG64(seed))

@@ -249,7 +249,7 @@ def win_draw_loss(first: ArrayLike, second: ArrayLike) -> WinDrawLoss:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return the two-sided p-value of `wins` heads in `wins + losses` coin tosses: twice the smaller tail, at most 1.
+    """Return the two-sided p-value of `wins` in `wins + losses` fair coin tosses: twice the smaller tail, at most 1.
 
     >>> sign_test(wins=9, losses=1)  # 2 (1 + 10) / 2^10
     0.021484375

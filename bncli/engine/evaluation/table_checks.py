@@ -84,7 +84,7 @@ COPIED = 0.25
 """A finding is reported if at least this fraction of the rows has near copies."""
 SAME_LABEL, FADED, NEARER = 0.45, 0.25, 0.9
 LEAST_QUERIES = 40
-"""With fewer usable rows, the labels of neighbours are not informative enough."""
+"""With fewer usable queries, the labels of neighbours are not informative enough."""
 LEAK = 0.85
 LEAST_ROWS = 40
 _SLIGHTLY_COPIED = 0.1
@@ -123,7 +123,7 @@ class TableCheck:
 
     - copied: fraction of the rows that have near copies
     - many_values: whether at least half of the attributes have more than FEW_VALUES values
-    - best_attribute, explained: the attribute that explains most of the class entropy, and the fraction it explains
+    - best_attribute, explained: the attribute that explains the largest fraction of the class entropy, and the fraction
     - running_numbers: the numeric attributes with a different integer in every row, in a range of at most two integers
       per row; they may be sequential identifiers
     """
@@ -313,7 +313,8 @@ def _may_group(column: Column) -> bool:
 def _agreement_within(ranked: RankedValues, labels: Integers, n_labels: int) -> float:
     """Return the agreement of labels among rows with the same value, or 0 if it does not indicate units.
 
-    Units are many and small, and their labels agree clearly more often than by chance and than in neighbouring values.
+    Units are many and small, and labels agree within them clearly more often than by chance and than between rows with
+    neighbouring values.
     """
     n_rows, sizes = len(labels), ranked.sizes
     n_values = np.count_nonzero(sizes)
