@@ -12,7 +12,7 @@ models with pairwise interactions).
 
 Candidates are scored twice: all of them with at most 5 equally frequent intervals per attribute (4 from triples on),
 then the best, as many as may join, with cuts of their own, grown on these residuals (`grow_regions`), which they keep
-when they join. A cut must gain at least the fraction CUT_SHARE of that loss. On few rows, where the first fraction is
+when they join. A cut must gain more than the fraction CUT_SHARE of that loss. On few rows, where the first fraction is
 below LEAST_GAIN nats, both fractions are ignored. On many rows they exclude gains that are certain but too small to
 matter, and the largest of thousands of chance gains. (On 100,000 rows with 30 attributes, this left a quarter of the
 parameters, and reduced the log-loss by 4 %.) A single attribute has at most 20 intervals of about equal weight, or one
@@ -50,10 +50,10 @@ the final fit, chosen on held-out rows, shrinks it.
 
 A cut splits one attribute throughout the table, so that the cells remain a grid with one grouping per attribute. The
 grid grows cut by cut, each time by the cut, of any attribute, that raises its value most, until no cut raises it by
-`least` nats or the table would have too many cells. Residuals of a model with every single attribute show no pattern
-along one attribute alone, so growth begins with one cut in each of the numeric attributes at once: the best combination
-(of evenly spaced positions if attributes have many codes), each cut then moved to its best position. Levels of
-categorical attributes and a missing level are separate from the start.
+more than `least` nats or the table would have too many cells. Residuals of a model with every single attribute show no
+pattern along one attribute alone, so growth begins with one cut in each of the numeric attributes at once: the best
+combination (of evenly spaced positions if attributes have many codes), each cut then moved to its best position. Levels
+of categorical attributes and a missing level are separate from the start.
 
 Conventions: the codes of numeric attributes are first joined to neighbouring groups of about equal weight, as many as
 keep a region to MAX_SUMS sums, but never fewer than FEWEST_BINS. With two classes, one is summed and counted twice. A
@@ -231,7 +231,7 @@ def grow_regions(
 
     Gains are over the model with the tables `cells` (K, n_cells). The codes of a numeric attribute are first joined to
     at most `finest` groups, and it is cut where a group ends. After the first cut of each attribute, every further cut
-    gains at least `least` nats. Levels of categorical attributes stay separate even if there are more cells than the
+    gains more than `least` nats. Levels of categorical attributes stay separate even if there are more cells than the
     rows support.
     """
     data, regions = likelihood.data, list[GrownRegion]()
