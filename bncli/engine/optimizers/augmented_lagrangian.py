@@ -1,13 +1,13 @@
 """Minimisation under linear inequalities, C x >= 0, by augmented Lagrangians (Rockafellar 1973; Bertsekas 1982).
 
-    minimise  f(x) + sum over rows r of (1 / 2 rho_r) max(0, mu_r - rho_r (C x)_r)^2
+    minimise  f(x) + sum over rows r of max(0, mu_r - rho_r (C x)_r)^2 / (2 rho_r)
     then set  mu_r to max(0, mu_r - rho_r (C x)_r)
 
 Each round is a smooth problem, which any optimizer solves, starting where the last round ended. The multipliers mu
 converge to the multipliers of the optimum: grad f(x) = C'mu, and each row has mu_r = 0 or (C x)_r = 0. For a convex f
 they converge from any start.
 
-Stop: when the multipliers have settled, so that
+Stop: after a round that was solved to the tolerance, when the multipliers have settled, so that
 
     sum over r of max(mu_r, mu_r before) |mu_r - mu_r before| / rho_r <= tolerance f
 
@@ -15,12 +15,12 @@ which is about the increase of f if x is moved to where C x >= 0. The rounds als
 times tolerance f and no larger than in the round before, and f has changed by no more than tolerance f in WINDOW
 rounds, as happens when rounds end early. If rows of C are so stiff that rounding errors dominate, the multipliers drift
 away again: once the sum was at most NEAR f and STALLED rounds have not halved it, the round with the least sum is the
-result.
+result. It is also the result when the maximum number of iterations or rounds is reached.
 
 Conventions: rho begins at the stiffness that the caller gives for each row of C, the curvature of f along it. It grows
-threefold, by at most MOST_GROWN in total, for the rows whose |mu - mu before| / rho is among the largest and has not
-been halved. A round's tolerance begins loose and falls to the fraction TIGHTEST of the tolerance, because an error e of
-a round's minimum causes an error (2 rho e)^1/2 in the multipliers.
+threefold, unless it has grown by MOST_GROWN or more already, for the rows whose |mu - mu before| / rho is at least LARGE
+times the largest and has not been halved. A round's tolerance begins loose and falls to the fraction TIGHTEST of the
+tolerance, because an error e of a round's minimum causes an error (2 rho e)^1/2 in the multipliers.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ CLOSEST = 1e-8
 class Inequalities:
     """The constraints C x >= 0.
 
-    C (R, n) is the product of `factors`; `stiffness` (R,) is about the curvature of f along each row of C.
+    C (R, n) is the product of `factors`; `stiffness` (R,) approximates the curvature of f along each row of C.
     """
 
     factors: tuple[Any, ...]
     stiffness: Array
 
     def product(self, x: Array) -> Array:
-        """Return C x, shape (R,) or (R, any), for x (n,) or (n, any)."""
+        """Return C x, shape (R,) or (R, m), for x (n,) or (n, m)."""
         for factor in reversed(self.factors):
             x = factor @ x
         return x
 
     def transposed(self, force: Array) -> Array:
-        """Return C' times `force`, shape (n,) or (n, any), for `force` (R,) or (R, any)."""
+        """Return C' times `force`, shape (n,) or (n, m), for `force` (R,) or (R, m)."""
         for factor in self._transposes:
             force = factor @ force
         return force
@@ -94,7 +94,8 @@ def descend(
 ) -> Optimum:
     """Minimise `objective` under C x >= 0 from `start` (n,), in rounds of the optimizer `method`.
 
-    The rounds are counted and reported as one run. Reported and returned values do not include the penalty term.
+    The rounds are counted and reported as one run. Reported and returned values do not include the penalty term, but
+    gradient norms do.
     """
     x, mu, rho = start, np.zeros(len(rows.stiffness)), rows.stiffness
     tolerance = max(tolerance, CLOSEST)
@@ -206,7 +207,10 @@ class _Preconditioners:
         self._stored = np.zeros((0, n))
 
     def precondition(self, penalty: _PenaltyTerm, x: Array) -> Precondition:
-        """Return the approximate inverse Hessian for a round that starts at x."""
+        """Return the approximate inverse Hessian for a round that starts at x.
+
+        It is M itself if no row binds, or if linearly dependent rows make the matrix of the formula singular.
+        """
         rows, plain = self._rows, self._plain
         binding = np.flatnonzero(penalty.force(x) > 0)
         if len(binding) > self._most:

@@ -1,10 +1,10 @@
 """BFGS and conjugate gradients as published: `--optimizer bfgs`, `cg` and `cgb`.
 
-bfgs    BFGS with the whole inverse Hessian (Nash 1990, Compact Numerical Methods for Computers, 2nd edition,
-        algorithm 21), the BFGS of Feelders & Ivanovs 2006
-cg      conjugate gradients (Nash 1990, algorithm 22), the CG of Feelders & Ivanovs 2006, who used R's optim: along each
-        direction the first acceptable point by backtracking, then the minimiser of the parabola known by then, if its
-        value is lower. Usually at least two evaluations per iteration
+bfgs    BFGS with the full matrix of the inverse Hessian (Nash 1990, Compact Numerical Methods for Computers, 2nd
+        edition, algorithm 21), the BFGS of Feelders & Ivanovs 2006
+cg      conjugate gradients (Nash 1990, algorithm 22), the CG of Feelders & Ivanovs 2006, who used R's optim.
+        Backtracking finds the first acceptable point along a direction, and the minimiser of the parabola through it is
+        taken instead if its value is lower. Usually at least two evaluations per iteration
 cgb     conjugate gradients with exact line searches by Brent's method, the CGB of Feelders & Ivanovs 2006. Fewer
         iterations than `cg`, with more evaluations each
 
@@ -12,8 +12,9 @@ BFGS starts from B = I. After every step s = x_{k+1} - x_k with change of gradie
 
     B += [ (1 + y'By / s'y) s s' - By s' - s (By)' ] / s'y,    direction d = -B g
 
-and a backtracking search from step 1 follows. B is the identity again when the direction is not downhill, no point is
-acceptable, s'y <= 0, or 2P iterations have passed (R's optim), P being the number of parameters.
+and a backtracking search from step 1 follows. B is reset to the identity when the direction predicts too small a
+decrease, no point is acceptable, s'y <= 0, or B has been updated 2P times (R's optim), where P is the number of
+parameters.
 
 Conjugate gradients follow the formula of Polak & Ribiere:
 
@@ -141,7 +142,10 @@ def _descend(
 
 @dataclass
 class _Bfgs:
-    """The state of BFGS: the approximate inverse Hessian, or None for the identity, and whether the direction is -g."""
+    """The state of BFGS: the approximate inverse Hessian (None for the identity) and the number of its updates.
+
+    `is_steepest` says whether the next direction is -g.
+    """
 
     inverse: Array | None = None
     n_updates: int = 0

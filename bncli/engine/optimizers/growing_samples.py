@@ -8,8 +8,8 @@ ended. After the last sample, steps use all rows,
     x <- x + a d,    d = -B grad f(x),    a by the line search on f
 
 where B is the L-BFGS update of H_S(x)^-1 by the last steps on all rows (`Pairs`). With H_S^-1 alone, steps along the
-same directions are repeatedly too long or too short, by a half at 16 rows per parameter. The pairs correct this after
-it was observed once; they are dropped when a full step is too long. Products with H_S^-1 come from conjugate
+same directions are repeatedly too long or too short, by a half at 16 rows per parameter. The pairs correct this once it
+has been observed; they are dropped when a full step is too long. Products with H_S^-1 come from conjugate
 gradients (`newton_direction`), each of which costs a fraction of a pass (Byrd, Chin, Neveitt & Nocedal 2011, SIAM
 Journal on Optimization 21); rough products are enough, since the pairs correct them too. Value and gradient are
 computed from all rows, so the optimum is the optimum for all rows; the sample only determines the direction.
@@ -18,7 +18,7 @@ After WINDOW iterations, the Hessians of the sample and of all rows are compared
 of the predicted gain. While the Hessian of all rows would lower it further, it is used, without the pairs. Until it has
 been tried, its direction is expected to lower the gain to the fraction TRUNCATION^2 at the cost of k + 1 passes and a
 preconditioner, where k is the number of products that the sample's last direction took. If no lower point is found
-along d, the method used on the samples takes over.
+along d, the method used on the samples continues on all rows.
 
 **From a point nearby** (`descend_near`), such as the optimum of other rows, no sample is minimised: its optimum would
 be worse than that point. The Newton steps begin there at once. Their predicted gains are accurate, so the steps end as
@@ -26,8 +26,8 @@ soon as the gain of the next one, extrapolated from the last two, is within the 
 with 27,000 parameters: 3 steps and 4 passes, where L-BFGS took 24 passes and two preconditioners of all rows.)
 
 The stopping rules are those of `bncli.engine.optimizers.quasi_newton`, with the predicted decrease g'Bg / 2. Iteration
-0 is the start. Iteration 1 is the end of the samples; if it is no better than the start, the start is kept. All other
-iterations are steps on all rows.
+0 is the start. Iteration 1 is the optimum of the last sample. If that is no better than the start, it is dropped, and
+the method used on the samples runs on all rows from the start. All other iterations are steps on all rows.
 
 Counts are in passes over all rows: each evaluation or product on a sample counts as the sample's fraction of the rows,
 and the sums are rounded up.
@@ -83,7 +83,8 @@ def descend(
 ) -> Optimum:
     """Minimise `objective` from `start` (P,), beginning with one or more `samples`, the smallest first.
 
-    `method` is the optimizer used on the samples, and on all rows if a line search fails.
+    `method` is the optimizer used on the samples. It is also used on all rows if the samples' optimum is no better than
+    `start` or a line search fails.
     """
     run = Descent(objective, start, tolerance, max_iterations, report)
     # samples are drawn only with a penalty, under which values do not fall to 0
@@ -117,7 +118,10 @@ def descend_near(
 def _descend_samples(
     run: Descent, samples: Iterable[SampleObjective], method: Callable[..., Optimum]
 ) -> SampleObjective | None:
-    """Move to the optimum of the last sample and return the sample; return None if that is no better than the start."""
+    """Move to the optimum of the last sample and return that sample, or return None if it is no better than the start.
+
+    None is also returned if there are no samples.
+    """
     point, value, last = run.current.point, run.current.value, None
     for sample in samples:
         objective = sample.objective
@@ -218,7 +222,7 @@ class _Curvature:
         return sum(lowered for lowered, _ in self.steps) / sum(passes for _, passes in self.steps)
 
     def direction(self, current: Evaluation, pairs: Pairs) -> Array:
-        """Return the truncated Newton direction, corrected by the pairs, and set `used`."""
+        """Return the truncated Newton direction and set `used`; a sample's direction is corrected by the pairs."""
         product = self._objective.hessian(current.point)
 
         def solve(g: Array) -> Array:

@@ -7,10 +7,10 @@ All of them consider phi(a) = f(x + a d) for steps a > 0, where phi'(0) < 0.
     phi(a) <= phi(0) + 1e-4 a phi'(0)   and   |phi'(a)| <= 0.9 |phi'(0)|
 
 It brackets such a step and interpolates with cubics (Nocedal & Wright 2006, Numerical Optimization, algorithms 3.5 and
-3.6). Conventions: the first step is 1; a bracket grows threefold; the minimiser of the cubic is kept a tenth of the
-bracket's length away from both ends; after MAX_TRIES evaluations the best point with sufficient decrease is taken, if
-there is one. Near the optimum, where values differ only by rounding, a smaller slope alone is enough (after Hager &
-Zhang 2005).
+3.6). Conventions: the first step is 1; the step grows threefold until a minimum is bracketed; the minimiser of the
+cubic is kept at least a tenth of the bracket's length away from both ends; after MAX_TRIES evaluations the best point
+with sufficient decrease is taken, if there is one. Near the optimum, where values differ only by rounding, a smaller
+slope alone is enough (after Hager & Zhang 2005).
 
 `backtracking_search` tries the steps a, a/5, a/25, ... until phi(a) <= phi(0) + 1e-4 a phi'(0) (Nash 1990, Compact
 Numerical Methods for Computers, 2nd edition, algorithms 21 and 22; R's optim). The search fails when a step is so short
@@ -120,9 +120,10 @@ def wolfe_search(evaluate: Evaluate, start: Evaluation, direction: Array, slope:
 
 
 def _interpolate(low: _SlopedStep, high: _SlopedStep) -> float:
-    """Return the minimiser of the cubic through both ends, kept inside the bracket, or the middle if there is none.
+    """Return the minimiser of the cubic, kept inside the bracket, or the middle if the cubic has none.
 
-    If the value at `high` is infinite, return the step a tenth of the way from `low` to `high`.
+    The cubic has the values and slopes at `low` and `high`. If the value at `high` is infinite, return the step a tenth
+    of the way from `low` to `high`.
     """
     width = high.step - low.step
     middle = low.step + width / 2
@@ -167,7 +168,9 @@ def backtracking_search(
 def parabola_step(
     evaluate: Evaluate, start: Evaluation, direction: Array, slope: float, accepted: Evaluation, step: float
 ) -> tuple[Evaluation, float, int]:
-    """Try the minimiser of the parabola; return the better of it and `accepted`, its step, and 0 or 1 evaluations."""
+    """Try the minimiser of the parabola; return the better of it and `accepted`, and its step.
+
+    The last item returned is the number of evaluations made, 0 or 1.
     bend = 2 * (accepted.value - start.value - slope * step)
     # the parabola opens downwards and has no minimum
     if bend <= 0:
@@ -205,10 +208,9 @@ def brent_search(
 
 
 def find_bracket(line: Line, value: float, slope: float, step: float) -> Bracket | None:
-    """Return three steps around a minimum, or None if no value below `value` is found or values fall to the last trial.
+    """Return three steps around a minimum, or None if no value is below `value` or values fall until the last trial.
 
-    `value` and `slope` are phi(0) and phi'(0), and `step` is the first trial; each stage makes at most MAX_BRACKET
-    further trials.
+    `value` and `slope` are phi(0) and phi'(0), and `step` is the first trial; at most MAX_BRACKET trials follow it.
     """
     left, middle = TrialStep(0.0, value), line(step)
     if middle.value < value:
@@ -267,7 +269,7 @@ def brent_minimum(line: Line, bracket: Bracket) -> TrialStep:
 
 
 def _parabola_move(best: TrialStep, second: TrialStep, third: TrialStep) -> float:
-    """Return the move from the best step to the minimum of a parabola through three trials, or inf if it has none."""
+    """Return the move from the best step to the minimum of the parabola through three trials, or inf without one."""
     a, b = second.step - best.step, third.step - best.step
     if a == 0 or b == 0 or a == b or not math.isfinite(second.value + third.value):
         return math.inf

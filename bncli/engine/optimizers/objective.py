@@ -16,9 +16,9 @@ Evaluate = Callable[[Array], tuple[float, Array]]
 
 
 HISTORY = 20
-"""The usual number of pairs of steps and gradient changes that L-BFGS stores."""
+"""The default maximum number of pairs of steps and gradient changes that L-BFGS stores."""
 FIRST_GAP = 15
-"""The number of evaluations before the first refresh of a preconditioner that costs several evaluations."""
+"""The default number of evaluations and Hessian products before the first refresh of the preconditioner."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,12 @@ class Objective:
     - refreshed(point, cost): returns such a function for another point; making it may take as long as about `cost`
       evaluations
     - hessian(point): returns a function that multiplies by the Hessian there, or by a positive semidefinite substitute
-    - separable(f): whether a value this low means that the infimum lies at infinity
-    - negligible: a relative tolerance refers to f, but to no less than this value
-    - first_gap: the number of evaluations before the first refresh of the preconditioner
+    - separable(value): returns whether a value this low shows that the infimum lies at infinity
+    - negligible: tolerances are relative to f, or to this value where f is smaller
+    - first_gap: the number of evaluations and products with the Hessian before the first refresh of the preconditioner
     - history: the maximum number of pairs that L-BFGS stores
-    - ends_products: whether the products for a Newton direction end when they gain no more than the tolerance neglects
+    - ends_products: whether the conjugate gradients for a Newton direction also end when their last steps lower the
+      quadratic model by no more than the tolerance
     """
 
     value_and_gradient: Evaluate

@@ -8,8 +8,8 @@ than stored gradient changes. So `newton` begins with the steps of `lbfgs` and t
 L-BFGS (Liu & Nocedal 1989, Mathematical Programming 45) builds the inverse Hessian from the last pairs of steps and
 changes of the gradient, on top of the objective's preconditioner: L-BFGS in variables whitened by a factor of it,
 without changing variables. The preconditioner is refreshed from time to time; the pairs stay, since they describe the
-same function. The step along a direction is 1 or found by cubic interpolation, and satisfies the strong Wolfe
-conditions with constants 1e-4 and 0.9.
+same function. The first trial step along a direction is 1, and the accepted step satisfies the strong Wolfe conditions
+with constants 1e-4 and 0.9 (`wolfe_search`).
 
 Without the preconditioner, L-BFGS is the published method: scipy's L-BFGS-B without bounds, whose directions are -Hg
 with H built from the last SCIPY_PAIRS pairs on top of
@@ -18,16 +18,16 @@ with H built from the last SCIPY_PAIRS pairs on top of
 
 (Byrd, Lu, Nocedal & Zhu 1995, SIAM Journal on Scientific Computing 16). Along each direction the search of More &
 Thuente 1994 (ACM Transactions on Mathematical Software 20) finds a point that satisfies the strong Wolfe conditions
-with constants 1e-3 and 0.9; it tries 1 / |g| first in the first iteration, then 1. The conjugate gradients of Newton
-steps then start from the gradient itself.
+with constants 1e-3 and 0.9; its first trial step is 1 / |g| in the first iteration and 1 in all others. The conjugate
+gradients of Newton steps are not preconditioned either.
 
 Stopping rules, with f the objective: `gradient` when the predicted decrease, g'Hg / 2, is at most tolerance f / 100 (a
 vanishing gradient in the metric of H); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW
 Newton iterations, together improved f by no more than tolerance f; `line-search` when no better point is found along a
 Newton direction, or along the preconditioned gradient; `separable` when the objective reports it; `max-iterations`. If
-f is below the value that the objective calls negligible, that value replaces f. The distance to the optimum is then of
-the order of tolerance f. Newton steps without a preconditioner never end by `gradient`, since the plain gradient does
-not predict a decrease.
+f is below the value that the objective calls negligible, that value replaces f. At the end, f exceeds its minimum by
+about tolerance f. Newton steps without a preconditioner never end by `gradient`, since the plain gradient does not
+predict a decrease.
 
 A product with the Hessian costs about as much as an evaluation, and is reported as an evaluation of the gradient.
 """
@@ -61,10 +61,10 @@ SCIPY_PAIRS = 10
 LARGEST_GAP = 120
 """The maximum number of passes between refreshes of the preconditioner; the gap doubles each time."""
 COST = (6.0, 30.0)
-"""A refresh may cost half as many passes as were made so far, but at least and at most these numbers."""
+"""A refresh may cost half the number of passes so far, but no less than the first number and no more than the second."""
 TRUNCATION = 0.3
 CERTAIN = 1e-2
-"""A predicted decrease ends a run at this fraction of the tolerance, because its curvature is only an estimate."""
+"""A predicted decrease ends a run at this fraction of the tolerance, because it rests on an estimate of the curvature."""
 MAX_PRODUCTS = 200
 FLAT = 1e-12
 UNLIMITED = 10**9
@@ -235,7 +235,7 @@ def _newton_steps(run: Descent, refresh: Refresh, predicts: bool) -> StoppedBy:
 
 
 class _StoppedError(Exception):
-    """Raised to leave scipy's minimizer, which has no other way to end early."""
+    """Raised to leave scipy's minimizer, which offers no other way to stop before it evaluates a point."""
 
 
 class _ScipyLbfgs:
@@ -281,7 +281,7 @@ class _ScipyLbfgs:
         return self._last.value, self._last.gradient
 
     def _follow(self, direction: Array) -> None:
-        """Record a new search direction, or raise _StoppedError if there is a reason to stop."""
+        """Record a new search direction, or raise _StoppedError if there is a reason to stop or `until` is reached."""
         run = self._run
         if run.evaluations >= self._until:
             raise _StoppedError
@@ -291,7 +291,10 @@ class _ScipyLbfgs:
         self._direction = direction
 
     def _arrive(self, intermediate_result: Any) -> None:
-        """Record the point that scipy accepted; scipy requires this parameter name."""
+        """Move to the point that scipy accepted, or raise _StoppedError if it is not lower than the current point.
+
+        scipy requires the name of the parameter.
+        """
         assert self._last is not None
         assert self._direction is not None
         current, reached, direction, self._direction = self._run.current, self._last, self._direction, None
@@ -312,7 +315,7 @@ class Refresh:
         self._last, self._gap = 0, objective.first_gap
 
     def update(self, point: Array, passes: int) -> None:
-        """Rebuild the preconditioner at `point` if it is due; `passes` counts all evaluations and products so far."""
+        """Rebuild the preconditioner at `point` if it is due; `passes` is the caller's count of passes so far."""
         if passes - self._last >= self._gap:
             self.precondition = self._objective.refreshed(point, min(max(passes / 2, COST[0]), COST[1]))
             self._last, self._gap = passes, min(2 * self._gap, LARGEST_GAP)
@@ -391,7 +394,7 @@ class PreconditionedPairs(Pairs):
 
         H_0 = gamma Q,    gamma = s'y / y'Qy of the last pair  (1 before the first)
 
-    Qy of each pair is kept. It is the difference of Qg at the ends of the step, and Q (g - Y'a) = Qg - (QY)'a, so that
+    Qy of each pair is kept. It is the difference of Qg at the ends of the step, and Q (g - Y'a) = Qg - (YQ)'a, so that
     a direction takes a single product with Q, namely Qg.
     """
 
@@ -403,7 +406,7 @@ class PreconditionedPairs(Pairs):
         self._new: tuple[int, Array | None, Array | None] | None = None
 
     def add(self, s: Array, y: Array, before: Array | None = None, after: Array | None = None) -> int | None:
-        """Store a pair; y is the difference of the gradients `before` and `after`, if these are given."""
+        """Store a pair as `Pairs.add` does; y is `after` - `before`, the gradients at the ends of the step, if given."""
         row = super().add(s, y)
         if row is not None:
             if self._new is not None:
@@ -433,7 +436,7 @@ class PreconditionedPairs(Pairs):
         return x
 
     def _update(self, precondition: Precondition, gradient: Array, product: Array) -> None:
-        """Compute Qy of the new pair, or of all pairs if the preconditioner has changed."""
+        """Compute Qy of the new pair, or of all pairs if the preconditioner has changed or several pairs are new."""
         n = len(self._rows)
         if not self._z.size:
             self._z = np.empty(self._y.shape)
@@ -472,8 +475,9 @@ def newton_direction(
     preconditioned by Q, an approximation of the inverse Hessian, and end when the residual r = -g - Hd is small
     compared with the gradient, r'Qr <= TRUNCATION^2 g'Qg: a rough direction is enough, since the next point has another
     Hessian. (The test of Nash & Sofer, by the progress of the model, ends too soon where Q is poor: on the hardest
-    problems it took two to three times as many products.) They also end when the last WINDOW steps together lowered m
-    by no more than `enough`; where Q is poor, the test of the residual may take hundreds of products more.
+    problems it took two to three times as many products.) They also end after MAX_PRODUCTS products, and when the last
+    WINDOW steps together lowered m by no more than `enough`; where Q is poor, the test of the residual may take hundreds
+    of products more.
 
     If H is singular, the curvature along a direction may be nothing but rounding errors, and so would be the step.
     Therefore conjugate gradients also end at a direction p whose curvature in the metric of Q, p'Hp / p'Q^-1 p, is
