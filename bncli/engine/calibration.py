@@ -47,7 +47,7 @@ MOST_TEMPERATURE = 100.0
 FEWEST_ROWS = 5
 """The minimum number of rows (or groups of rows) of each label for a method with one map per label."""
 FEW_FOR_ISOTONIC = 200
-"""With fewer rows, isotonic maps overfit."""
+"""With fewer rows, isotonic maps tend to overfit."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _fit_temperature(log_p: Array, labels: Integers, weights: Array) -> Temperat
     of_true_labels = float(weights @ log_p[labels, np.arange(len(labels))])
 
     def slope(log_inverse: float) -> float:
-        """Return the slope of the negative log-likelihood in 1/T at ln(1/T)."""
+        """Return the derivative of the negative log-likelihood with respect to 1/T, given ln(1/T)."""
         p = np.exp(log_softmax(log_p * math.exp(log_inverse), axis=0))
         return float(weights @ (p * log_p).sum(axis=0)) - of_true_labels
 
@@ -195,7 +195,10 @@ def _fit_per_class(log_p: Array, labels: Integers, weights: Array) -> PerClass:
 
 
 def _fit_knots(probabilities: Array, has_label: Array, weights: Array) -> Knots:
-    """Fit isotonic regression of `has_label` (N,) on the probabilities (N,); return its corners as knots."""
+    """Fit isotonic regression of `has_label` (N,) on the probabilities (N,), and return its corners as knots.
+
+    One row of the label and one row of another label are added, as described in the module docstring.
+    """
     from scipy.optimize import isotonic_regression  # takes longer to import than a small fit
 
     at, place = np.unique(probabilities, return_inverse=True)

@@ -105,7 +105,7 @@ SEARCHED_ONCE = ("gbn", "kikuchi", "auto")
 FEWEST_ITERATIONS = 100
 """With a lower `--max-iterations`, the optimizer uses all rows from the first iteration on."""
 MANY_VALUES = 20
-"""A warning names a categorical column with more values than this if it is in tables with most of all cells."""
+"""A warning names a categorical column with more values than this if its tables have more than half of all cells."""
 PARAMETERS_PER_ROW = 50
 """A warning is given if there are more parameters per training row than this and no penalty."""
 CLEAR, CLEAR_UNITS = 2.0, 100
@@ -120,10 +120,10 @@ MOST_ATTRIBUTES, MOST_CLASSES = 100, 40
 """With more attributes or classes, the alternative would take several times as long as the default structure."""
 MANY_LABELS, ROWS_PER_LABEL, MOST_LABEL_CELLS = 20, 100, 10_000_000
 """With more than MANY_LABELS classes, structures are compared only if there are at least ROWS_PER_LABEL rows per class,
-and at most MOST_LABEL_CELLS values of attributes times classes. A penalty chosen on a sample is then not chosen again.
-"""
+and if rows times attributes times classes are at most MOST_LABEL_CELLS. A penalty chosen on a sample is then not chosen
+again."""
 ENOUGH_TO_MEASURE = 1e-4
-"""The tolerance of fits made only to measure the held-out log-loss."""
+"""The minimum tolerance of fits made only to measure the held-out log-loss."""
 ABOUT_AS_GOOD = 0.01
 """The held-out log-loss of an alternative score card may be higher by this fraction."""
 MOST_COLUMNS_OF_CARD, MOST_ROWS_OF_CARD = 1000, 100_000
@@ -134,7 +134,7 @@ NEGLIGIBLE_GAIN = 1e-3
 
 @dataclass(frozen=True)
 class SuppliedParts:
-    """Parts of a model that are supplied by files; a part that is None is learned from the rows.
+    """Parts of a model that are supplied by files. Cuts or a structure that are None are learned from the rows.
 
     A prior network also supplies the cuts if `cuts` is None.
     """
@@ -186,9 +186,9 @@ def learn(
     Supplied cuts and a supplied structure are used as they are, except that `recipe.arcs` may choose among the arcs of
     the structure. `reading_rules` are stored in the schema. Warnings about the model go to `run.watch`.
 
-    Raises BncliError if there are no rows to learn from, if the recipe marginalizes missing values with parameters that
-    are not probabilities, or if the network would need more than `run.memory`; UsageError if intervals are requested
-    with both class weights and a prior network.
+    Raises BncliError, for example if there are no rows to learn from, if the recipe marginalizes missing values with
+    parameters that are not probabilities, or if the network would need more than `run.memory`; UsageError, for example
+    if intervals are requested with both class weights and a prior network.
     """
     if recipe.missing_policy == "marginalize" and recipe.param not in MARGINALIZED:
         what = (
@@ -518,7 +518,8 @@ class _PenaltyChoice:
       cut points of all rows
     - as_read: all raw rows if the log-loss is to be computed on more rows than the sample, otherwise None
     - split: as in `_ChosenSettings`
-    - folds: the folds made so far, which keep their fits; tried: the latest choice, on these folds
+    - folds: the folds made so far, of which those of `try_folds` keep their fits; tried: the latest choice, on these
+      folds
     """
 
     recipe: Recipe
@@ -577,7 +578,7 @@ class _PenaltyChoice:
         return cls(recipe, supplied, reading_rules, counts, structure, prior, sampled_rows, sample, as_read, split)
 
     def try_folds(self, n: int, run: Run) -> _TriedFolds:
-        """Choose penalty and arcs on the first `n` folds, and return the choice with the losses of their rows."""
+        """Choose penalty and arcs on the first `n` folds; return the choice with the losses of their held-out rows."""
         self._make_folds(slice(len(self.folds), n), run, keeps_paths=True)
         folds = self.folds[:n]
         word, penalty = _choose_penalty_and_arcs(self.counts, self.structure, folds, self.recipe, self.prior, run, None)
@@ -653,7 +654,10 @@ class _PenaltyChoice:
 
 
 class _TriedFolds(NamedTuple):
-    """The choice on some folds: arcs (one of ARC_SETS) and penalty; the log-loss of each held-out row, and of all."""
+    """The choice on some folds: arcs (one of ARC_SETS) and penalty.
+
+    `losses` has the log-loss of each held-out row, `held_out` the mean over all of them.
+    """
 
     arcs: str
     penalty: ChosenPenalty
@@ -670,7 +674,7 @@ def learn_from_counts(
 ) -> FittedModel:
     """Learn, from stored contingency tables, the model that `learn` would learn from the rows counted in them.
 
-    Raises BncliError if a table that the structure needs is lacking, or if the recipe needs the rows themselves.
+    Raises BncliError if a table that the structure needs is missing, or if the recipe needs the rows themselves.
     """
     counts = Counts(tables)
     structure = _structure(counts, recipe, supplied, run)
@@ -785,7 +789,7 @@ def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run
     """Return the structure for the training rows of a fold, learned again or as it is.
 
     It is kept if it was supplied or edited, if learning it takes too long (SEARCHED_ONCE), or if it consists of regions
-    without cuts of their own; such cuts follow the rows closely.
+    without cuts of their own. Regions with such cuts are learned again, because the cuts follow the rows closely.
     """
     has_own_cuts = not isinstance(structure, Regions) or any(map(any, structure.binnings))
     if structure.method in SEARCHED_ONCE or structure.method not in STRUCTURES.words or not has_own_cuts:
@@ -827,7 +831,7 @@ class _HeldOutModels:
         Predictions are returned if `run.keep_predictions` is set. Structure and parameters are learned again from the
         other rows. If `as_read` has the raw rows, attributes are also selected again, and cuts and levels are learned
         again. Otherwise the attributes, cuts and levels of all rows are used: either there are so many rows that
-        leaving out a tenth hardly changes them, or the cuts were made by hand.
+        leaving some out hardly changes them, or the cuts were made by hand or come from a prior network.
         """
         self.run.watch(Stage("evaluate"))
         is_slow = not isinstance(self.structure, Dag) or self.structure.method in SEARCHED_ONCE
@@ -958,8 +962,8 @@ def learn_parameters(
 ) -> Parameters:
     """Learn the parameters with the recipe's method; `chosen` is the penalty if held-out rows chose it.
 
-    `near` are tables (K, n_cells) near which the optimum is expected, from which the default optimizer starts.
-    With a prior and an optimizer, `cll_start` of the result is NaN.
+    `near` are tables (K, n_cells) near which the optimum is expected; a fit of effects by the default optimizer starts
+    from them. With a prior and an optimizer, `cll_start` of the result is NaN.
     """
     watch(Stage("parameters"))
     settings: dict[str, Any] = {}

@@ -38,9 +38,9 @@ class Model:
 
     - structure: the structure of the heaviest component if the predictor is an ensemble
     - n_rows: number of training rows; version: the version of bncli that learned the model
-    - penalty_cv: the choice of the penalty, the arcs or both, or None if no held-out rows were to choose either
-    - restarts: the objectives reached from random starts, or None if there were none
-    - sampled_rows: number of rows from which the cut points were made, or None if these were all rows
+    - penalty_cv: the choice of the penalty, the arcs or both, or None if neither was to be chosen on held-out rows
+    - restarts: the objectives reached from several starts, or None if there were no random starts
+    - sampled_rows: number of rows from which the cut points were learned, or None if these were all rows
     - self_test: only in a model that was written to a file
     - class_weights (K,): factor of the row weights of each class, or None
     - plain_frequencies: only with class weights. For each attribute used, keyed by its index: the weight, without these
@@ -98,7 +98,7 @@ class Model:
 
     @property
     def structure_learned(self) -> str:
-        """A description of how the structure was learned: its method, and what held-out rows chose from its arcs."""
+        """A description of how the structure was learned: its method, and what was chosen on held-out rows."""
         method, arcs = self.recipe.structure, () if self.penalty_cv is None else self.penalty_cv.arcs
         if isinstance(self.structure, Regions) and self.penalty_cv is not None and self.penalty_cv.structures:
             return f"{method}, chosen on held-out rows"
@@ -114,7 +114,7 @@ class Model:
 
     @property
     def penalty(self) -> float | None:
-        """The penalty of the fit, or of an ensemble's heaviest component; None for parameters in closed form."""
+        """The penalty of the fit, or of an ensemble's heaviest component; None if the fit had no such setting."""
         if self.penalty_cv is not None:
             return self.penalty_cv.penalty
         if self.predictor.penalty is not None:
@@ -148,7 +148,7 @@ class Parameters:
     - held_out: the log-loss of held-out rows, or None if no row was held out
     - held_out_predictions: the predictions of these rows, or None if they were not kept
     - log_loss_unlimited: for a score card, the log-loss of the same held-out rows without the card's limits, or None
-    - point: the optimum (P,) in the coordinates of the parameter space, or None for parameters in closed form
+    - point: the optimum (P,) in the coordinates of the parameter space, or None if no optimizer was used
     """
 
     predictor: Predictor
@@ -464,8 +464,8 @@ class TriedStructure(NamedTuple):
 ARC_SETS = ("class", "none", "supported", "all")
 """The sets of arcs that held-out rows may choose from, from few arcs to many.
 
-`class` has no arcs at all, `none` has no arcs between attributes, `supported` has those with the highest BIC, and `all`
-has all arcs that were learned.
+`class` has no arcs at all, `none` has no arcs between attributes, `supported` has, for each attribute, the first of its
+listed parents, as many as give the highest BIC, and `all` has all arcs that were learned.
 """
 
 
@@ -537,7 +537,10 @@ class Threshold(NamedTuple):
 
 
 class PredictionSets(NamedTuple):
-    """The parameters of prediction sets that miss the true label in a fraction alpha of all rows, or of each class."""
+    """The parameters of prediction sets that miss the true label in at most a fraction alpha of the rows on average.
+
+    With `by_class`, this holds for the rows of each class.
+    """
 
     alpha: float
     by_class: bool = False
@@ -605,7 +608,10 @@ class ParameterUncertainty:
 
 
 class RefitLoss(NamedTuple):
-    """The number of rows a model was refitted to after an edit, and its log-loss per row after and before the edit."""
+    """The number of rows a model was refitted to after an edit, and the held-out log-loss after and before the edit.
+
+    Log-losses are in nats per row, cross-validated with and without the edit.
+    """
 
     rows: int
     log_loss: float
@@ -621,8 +627,8 @@ class Edit:
 
     - effect: the names of its attributes; action: one of EDIT_ACTIONS
     - label: the label whose log-odds were given, or None for actions that treat all labels alike
-    - cells: names of the values that were changed; values, before (cells, K): log-odds of each label against the
-      geometric mean of the others, after and before the edit, divided by `temperature`
+    - cells: names of the values concerned; values, before (cells, K): log-odds of each label against the geometric mean
+      of the others, after and before the edit, divided by `temperature`
     - why, by, when: the reason, the author and the date as given, or ""
     - refit: the result of refitting the model after the edit, or None
     - added: whether the edit added a table to the model, as its last one

@@ -45,13 +45,13 @@ from bncli.recipe import Recipe
 from bncli.watch import Note, Run, Stage, silent
 
 MOST_ROWS, MOST_SCORES = 20_000, 200_000
-"""The maximum number of rows used, and the maximum of rows times classes; but at least FEWEST_ROWS are used."""
+"""The maximum number of rows used, and the maximum number of rows times classes; FEWEST_ROWS rows are always allowed."""
 FEWEST_ROWS = 2_000
 MOST_RANKED = 500
 """The maximum number of attributes that are ranked, unless twice the number to keep is larger."""
 NEWTON_STEPS = 4
 RIDGE = 1.0
-"""The precision of the normal prior of each weight, in rows."""
+"""The precision of the normal prior of each weight w_i, whose mean is 0."""
 LARGEST_WEIGHT = 2.0
 MOST_NAMED = 5
 """A note names at most this many columns."""
@@ -81,8 +81,8 @@ def encode_needed(
     """Select attributes if the recipe limits them, and encode the rows as `encode_training_rows` does.
 
     Monotonicity constraints of attributes that are left out are ignored. For skdb, if rows belong together or have
-    times, they are also encoded with cuts learned within folds, since cuts that follow the labels of a unit would
-    favour attributes that identify the unit.
+    times, and cuts or pooled levels depend on the labels, the rows are also encoded with cuts and levels learned within
+    folds, since those that follow the labels of a unit would favour attributes that identify the unit.
     """
     needed = keep_needed(columns, recipe, run)
     left_out = columns.attributes.keys() - needed.attributes.keys()
@@ -176,14 +176,14 @@ class _FoldState:
         return cls(training, fold.rows, scores, held_out_scores, _log_loss(held_out_scores, fold.rows))
 
     def gain(self, i: int) -> float:
-        """Return by how much attribute i would lower the total log-loss of the held-out rows, in nats."""
+        """Return the decrease of the held-out log-loss if attribute i were added, in nats summed over the rows."""
         if not self.training.schema.attributes[i].informative:
             return 0.0
         _, held_out_scores = self._scores_with(i)
         return self.loss - _log_loss(held_out_scores, self.held_out)
 
     def add(self, i: int) -> None:
-        """Add attribute i to the classifier."""
+        """Add attribute i to the classifier, unless it has a single value in the training rows of the fold."""
         if self.training.schema.attributes[i].informative:
             self.scores, self.held_out_scores = self._scores_with(i)
             self.loss = _log_loss(self.held_out_scores, self.held_out)
@@ -205,7 +205,10 @@ class _FoldState:
 
 
 def _best_weight(scores: Array, own: Array, data: Dataset) -> float:
-    """Return the w in [0, LARGEST_WEIGHT] that maximises the penalised likelihood of scores + w * own, both (K, N)."""
+    """Return the w in [0, LARGEST_WEIGHT] with about the highest penalised likelihood of scores + w * own, both (K, N).
+
+    It comes from NEWTON_STEPS Newton steps.
+    """
     of_rows = np.ones(data.n_rows) if data.weights is None else data.weights
     of_label = own[data.labels, np.arange(data.n_rows)]
     weight = 0.0
@@ -221,7 +224,7 @@ def _best_weight(scores: Array, own: Array, data: Dataset) -> float:
 
 
 def _log_loss(scores: Array, data: Dataset) -> float:
-    """Return the log-loss summed over the rows, multiplied by their weights, in nats; scores is (K, N)."""
+    """Return the weighted sum over the rows of the log-loss under scores (K, N), in nats."""
     highest = scores.max(axis=0)
     norm = highest + np.log(np.exp(scores - highest).sum(axis=0))
     losses: Array = norm - scores[data.labels, np.arange(data.n_rows)]
@@ -231,9 +234,10 @@ def _log_loss(scores: Array, data: Dataset) -> float:
 def encode_training_rows(
     columns: Columns, recipe: Recipe, cuts: Cuts | None, reading_rules: ReadingRules, run: Run
 ) -> Dataset:
-    """Learn a schema from the rows, unless `cuts` are supplied, and return the rows encoded with it.
+    """Learn a schema from the rows, with `cuts` if they are supplied, and return the rows encoded with it.
 
-    Raises BncliError if there are no rows.
+    Raises BncliError if there are no rows, if the class is missing in a row, or if the cuts do not fit the columns;
+    UsageError if monotonicity constraints do not fit them.
     """
     run.watch(Stage("discretize"))
     data = learn_dataset(

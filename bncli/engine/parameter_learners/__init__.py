@@ -1,9 +1,9 @@
 """Parameter learners: the methods of the option `--param`.
 
-- `closed_form`: map, acll, acll-uniform, and kmap and kbma for regions: tables made from counts alone
+- `closed_form`: map, acll, acll-uniform, and kmap and kbma for regions: tables computed from counts alone
 - `conditional`: weighted, discriminative, extended, lr and lr-roos: maximise the conditional likelihood
 - `missing_values`: em and apn, and the parameter space of `extended` for rows with missing values
-- `points`: score cards of few integers
+- `points`: score cards with few rows and integer points
 
 A method is a function `learn_WORD(counts, structure, *, <options>, watch) -> Parameters` with the options that the
 catalogue lists. Methods that maximise the conditional likelihood also have `build_space_WORD(counts, structure, *,

@@ -69,11 +69,11 @@ and after every iteration i the rows of the fold are scored:
 The i of highest H_i is chosen (ties, up to the fraction TIE: the lowest i); then the optimizer runs on all rows for
 that number of iterations (Greiner et al. 2005, section 4). A fold whose optimizer has stopped keeps its last score.
 Random starts are tuned one by one, each from the same point in all folds, and the start with the highest H_i is kept.
-Conventions: runs at first end after FIRST iterations, and are repeated with twice as many while the best i lies in the
-last third of them and some fold has not converged. So a run ends once the held-out likelihood has been falling for half
-as long as it rose, and all repetitions together cost no more than twice the last. Structure, cuts and levels come from
-all rows. If no row can be held out, the optimizer runs to its end. If the chosen i is the maximum number of
-iterations, the run is reported as stopped by that maximum.
+Conventions: runs first end after FIRST iterations. While the best i lies in their last third and some fold has not
+converged, they are repeated with twice the number of iterations. So a run ends once the held-out likelihood has been
+falling for half as long as it rose, and all repetitions together cost no more than twice the last. Structure, cuts and
+levels come from all rows. If no row can be held out, the optimizer runs to its end. If the chosen i is the maximum
+number of iterations, the run is reported as stopped by that maximum.
 """
 
 from __future__ import annotations
@@ -216,7 +216,10 @@ def _generative_cells(counts: Counts, structure: Structure, smoothing: str | Non
 def learn_lr(
     counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
 ) -> Parameters:
-    """Return the tables that maximise the penalised conditional likelihood; raise BncliError as `build_space_lr`."""
+    """Return the logistic-regression tables that maximise the penalised conditional likelihood.
+
+    Raise BncliError as `build_space_lr` does.
+    """
     return optimize(build_space_lr(counts, structure, smoothing=smoothing), settings, watch)
 
 
@@ -346,9 +349,10 @@ class TuningFold:
 def optimize_with_early_stopping(
     counts: Counts, space_of: Callable[[Counts], Space], settings: OptimizerSettings, watch: Watch
 ) -> Parameters:
-    """Optimize for the number of iterations with the highest likelihood of held-out rows.
+    """Optimize for the number of iterations with the highest likelihood of held-out rows; return the parameters.
 
-    If no row can be held out, optimize to the end. With `restarts`, return the start with the highest likelihood.
+    With `restarts`, return the parameters of the start with the highest held-out likelihood. If no row can be held out,
+    return the result of `optimize`.
     """
     folds, space = tuning_folds(counts, space_of, settings.seed), space_of(counts)
     if not folds:
@@ -377,10 +381,10 @@ def tuning_folds(counts: Counts, space_of: Callable[[Counts], Space], seed: int)
 
 
 def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, watch: Watch) -> tuple[int, float]:
-    """Return the number of iterations with the highest held-out log-likelihood, and this log-likelihood.
+    """Return the number of iterations with the highest held-out log-likelihood (ties: the lowest), and its value.
 
-    The iterations begin at the start given in the settings; the log-likelihood is the sum over all held-out rows, in
-    nats. A fold whose fit has ended keeps its last value.
+    The iterations begin at the start given in the settings; the log-likelihood is the weighted sum over all held-out
+    rows, in nats. A fold whose fit has ended keeps its last value.
     """
     cap = min(FIRST, settings.max_iterations)
     while True:

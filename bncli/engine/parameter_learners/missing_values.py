@@ -1,13 +1,14 @@
 """Network parameters from rows with missing values, by exact inference.
 
-The methods are `--param em` and `apn`; `extended` uses the parameter space. Both methods raise the likelihood of class
-and row, with e_t the known values of row t,
+The methods are `--param em` and `apn`; `extended` uses the parameter space. Both methods increase the joint likelihood
+of the class and the known attribute values e_t of each row t,
 
     LL = sum over rows t of w_t ln P(y_t, e_t),    E_kj = sum over rows t of w_t P(child = k, parents = j | e_t, y_t)
 
 where E are the expected counts of child value k and parent configuration j, which includes the class if it is a parent.
-The start is the smoothed relative frequencies of each node in the rows where it and all its parents are known; it
-decides which local maximum is reached. Without missing values, the relative frequencies are the maximum of LL.
+They start from the smoothed relative frequencies of each node in the rows where it and all its parents are known, and
+the start decides which local maximum they reach. Without missing values, the unsmoothed relative frequencies maximise
+LL.
 
 **em.** Expectation maximisation:
 
@@ -81,7 +82,7 @@ LEAST_CURVATURE = 1e-2
 """The minimum curvature as a fraction of the mean: entries with almost no curvature would otherwise take huge steps."""
 TOLERANCE = 1e-10
 MUCH = 1 << 24
-"""With at least this many table entries per pass (about a tenth of a second), a note is written."""
+"""A note is reported if a pass fills at least this many table entries, which takes about a tenth of a second."""
 DIFFERENCE = 1e-5
 """The largest change of a parameter between the two gradients of a difference."""
 
@@ -232,7 +233,7 @@ class IncompleteSpace(Space):
         return self.first_preconditioner(p, penalty)
 
     def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
-        """Return a function that multiplies by the Hessian at p approximately, by differences of gradients."""
+        """Return a function that approximates products with the Hessian at p by differences of gradients."""
         gradient = self._gradient(p)
 
         def product(v: Array) -> Array:
@@ -253,7 +254,7 @@ class IncompleteSpace(Space):
 
 
 def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
-    """Write a note about the size of a pass over rows with missing values, if it fills MUCH entries or more."""
+    """Report the size of a pass over rows with missing values in a note, if it fills MUCH table entries or more."""
     if work.entries >= MUCH:
         names = [repr(schema.attributes[i].name) for i in work.widest]
         what = f"because of missing values, every pass over the rows fills {work.entries:,} table entries"

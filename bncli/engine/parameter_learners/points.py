@@ -1,19 +1,20 @@
-"""Points: tables of few distinct integers, `--param points`, for the tables of `--structure card`.
+"""Points: score cards of `--structure card` with few rows and small integers, `--param points`.
 
-1. The values of each table are joined to at most MOST_GROUPS groups by their class proportions
-   (`bncli.engine.parameters.card_tables`). The entries of all groups are fitted together. Laplace's approximation of
-   the likelihood of the labels chooses the penalty.
-   A table of several attributes then has the grid of their values that gains most on the residuals
-   (`card_tables.join_codes`), and its groups are boxes: some values of each attribute.
+1. The values of a table of one attribute are joined into at most MOST_GROUPS groups (FEW_GROUPS in cards of more than
+   MANY_TABLES tables) by their class proportions (`bncli.engine.parameters.card_tables`). A table of several attributes
+   has the grid of their values that gains most on the residuals of the tables before it (`card_tables.join_codes`), and
+   its groups are boxes: some values of each attribute. The entries of all groups are fitted together. Laplace's
+   approximation of the likelihood of the labels chooses the penalty.
 2. The two groups of a table that cost least to join are joined (only neighbours if the attribute is numeric), in
    several tables at a time, and all entries are fitted again, until at most `rows` groups are left and every join would
-   cost at least LEAST_COST nats per class beyond the first. If all rows are taken, groups are split again and others
-   joined in their place, and one table at a time gets the groups that are best given the other tables
-   (`card_tables.GroupedFit.exchange`). Joining groups with the entries b1 and b2 costs
+   cost at least LEAST_COST nats per class beyond the first. If all rows of the card are used, groups are split again
+   and others joined in their place. If at most one row is left, one table at a time gets the groups that are best given
+   the other tables (`card_tables.GroupedFit.exchange`). Joining groups with the entries b1 and b2 costs
    h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where h1 and h2 are the curvatures of the loss. A table keeps at least two groups,
    or three if it is over several attributes, unless an exchange replaces it.
-3. The scale makes the largest entry `points`. The entries are rounded one at a time, the largest first, each time to
-   the neighbouring integer of lower loss; then single entries move by 1 while the loss falls by more than TIE.
+3. The scale makes the largest entry `points`. The entries are rounded one at a time, the largest first, each to the
+   neighbouring integer with the lower loss. With fewer than FEW_POINTS points, single entries then move by 1 while the
+   loss falls by more than TIE.
 4. Base rate and scale are fitted again, so that the total of points gives calibrated probabilities.
 
 Under monotonicity constraints, every fit of steps 2 to 4, and every rounding, keeps the order of the groups of every
@@ -70,7 +71,8 @@ are no rounds."""
 def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str, watch: Watch = silent) -> Parameters:
     """Return the tables of a score card with at most `rows` groups in total.
 
-    Entries are integer multiples of one scale, and the largest magnitude is `points` times the scale. With "off",
+    Points are table entries or, with two classes, the differences between the entries of the second and of the first
+    class. They are integer multiples of one scale, and the largest magnitude is `points` times the scale. With "off",
     entries are not rounded.
     """
     assert isinstance(structure, Regions)
@@ -137,7 +139,11 @@ class _Fit(GroupedFit):
     """A grouped fit whose table entries can be rounded to integer points."""
 
     def join_equal_groups(self, groups: Sequence[Index]) -> tuple[list[Index], Array, list[Array]]:
-        """Fit the groups, and join adjacent groups with equal entries; return the groups, bias and entries."""
+        """Fit the groups, and join groups with equal entries that are neighbours in the order of their table.
+
+        Return the groups, the bias and the entries. Without monotonicity constraints, tables have no order, and no
+        groups are joined.
+        """
         merged = list(groups)
         while True:
             _, bias, values = self.fitted(merged)
@@ -149,7 +155,7 @@ class _Fit(GroupedFit):
                 return merged, bias, values
 
     def join_violating_groups(self, groups: Sequence[Index], values: Sequence[Array]) -> list[Index] | None:
-        """Join two groups whose entries violate a monotonicity constraint; return the groups, or None if none do.
+        """Join two groups whose entries violate a monotonicity constraint, and return the groups, or None without any.
 
         If the two groups cannot be joined, all groups of the table are joined.
         """
@@ -163,9 +169,9 @@ class _Fit(GroupedFit):
     def _differences_of_ordered_groups(
         self, groups: Sequence[Index], values: Sequence[Array]
     ) -> Iterator[tuple[int, int, int, Array]]:
-        """Yield (table, a, b, rise) for the pairs of groups in the orders of the tables, with a < b.
+        """Yield (table, a, b, rise) for each pair of groups, a < b, in the order of a table.
 
-        The rise (K,) is the entries of the pair's high group minus the entries of its low group.
+        The rise (K,) is the difference of their entries: the high group of the pair minus the low group.
         """
         for f, (table, merged, own) in enumerate(zip(self.tables, groups, values, strict=True)):
             for low, high in table.ascending(merged):
@@ -176,9 +182,10 @@ class _Fit(GroupedFit):
     ) -> tuple[Array, list[Array]]:
         """Round the entries to integer multiples of one scale, the largest being `most`; return bias and entries.
 
-        Bias and scale are fitted again after the rounding. If all entries are 0, nothing changes. With two classes the
-        order of the entries is kept, since one of the two integers next to an entry always keeps it. With more classes,
-        the order is kept only if one of these integers keeps it.
+        With two classes, these are the differences between the entries of the second and of the first class. Bias and
+        scale are fitted again after the rounding. If all entries are 0, nothing changes. With two classes the orders of
+        the tables are kept, since one of the two integers next to an entry always keeps them. With more classes, they
+        are kept only if one of these integers keeps them.
         """
         two, columns = self.target.shape[1] == 2, self.columns(groups)
         shift = np.array([-0.5, 0.5])
@@ -245,7 +252,7 @@ class _Fit(GroupedFit):
         """
         factor, ridge = 1.0, self.penalty * sum(float((table**2).sum()) for table in tables)
         for _ in range(STEPS):
-            # Newton steps on base rate and factor; the last class's bias is the reference
+            # Newton steps on base rate and factor; the first class's bias is the reference
             p = self.probabilities(bias + factor * total)
             residual = self.mass[:, np.newaxis] * (self.target - p)
             basis = [np.broadcast_to(row, total.shape) for row in np.eye(len(bias))[1:]] + [total]
@@ -264,7 +271,7 @@ class _Fit(GroupedFit):
 
 
 def _closed(order: Order) -> Order:
-    """Return the transitive closure of an order: its pairs, and the pairs that follow from them."""
+    """Return the transitive closure of an order: its pairs and all pairs that they imply."""
     pairs = dict.fromkeys(order)
     for middle in dict.fromkeys(g for pair in order for g in pair):
         below, above = [a for a, b in pairs if b == middle], [b for a, b in pairs if a == middle]
