@@ -18,8 +18,8 @@ away again: once the sum was at most NEAR f and STALLED rounds have not halved i
 result. It is also the result when the maximum number of iterations or rounds is reached.
 
 Conventions: rho begins at the stiffness that the caller gives for each row of C, the curvature of f along it. It grows
-threefold, unless it has grown by MOST_GROWN or more already, for the rows whose |mu - mu before| / rho is at least LARGE
-times the largest and has not been halved. A round's tolerance begins loose and falls to the fraction TIGHTEST of the
+threefold for the rows whose |mu - mu before| / rho is at least LARGE times the largest and has not been halved, unless
+it has already grown by MOST_GROWN or more. A round's tolerance begins loose and falls to the fraction TIGHTEST of the
 tolerance, because an error e of a round's minimum causes an error (2 rho e)^1/2 in the multipliers.
 """
 

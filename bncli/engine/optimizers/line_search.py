@@ -171,6 +171,7 @@ def parabola_step(
     """Try the minimiser of the parabola; return the better of it and `accepted`, and its step.
 
     The last item returned is the number of evaluations made, 0 or 1.
+    """
     bend = 2 * (accepted.value - start.value - slope * step)
     # the parabola opens downwards and has no minimum
     if bend <= 0:

@@ -61,10 +61,10 @@ SCIPY_PAIRS = 10
 LARGEST_GAP = 120
 """The maximum number of passes between refreshes of the preconditioner; the gap doubles each time."""
 COST = (6.0, 30.0)
-"""A refresh may cost half the number of passes so far, but no less than the first number and no more than the second."""
+"""The minimum and maximum cost of a refresh in passes; between them, it is half the number of passes so far."""
 TRUNCATION = 0.3
 CERTAIN = 1e-2
-"""A predicted decrease ends a run at this fraction of the tolerance, because it rests on an estimate of the curvature."""
+"""A predicted decrease ends a run at this fraction of the tolerance, because the curvature is only estimated."""
 MAX_PRODUCTS = 200
 FLAT = 1e-12
 UNLIMITED = 10**9
@@ -406,7 +406,7 @@ class PreconditionedPairs(Pairs):
         self._new: tuple[int, Array | None, Array | None] | None = None
 
     def add(self, s: Array, y: Array, before: Array | None = None, after: Array | None = None) -> int | None:
-        """Store a pair as `Pairs.add` does; y is `after` - `before`, the gradients at the ends of the step, if given."""
+        """Store a pair as `Pairs.add` does; `before` and `after` are the gradients whose difference is y, if known."""
         row = super().add(s, y)
         if row is not None:
             if self._new is not None:
@@ -476,8 +476,8 @@ def newton_direction(
     compared with the gradient, r'Qr <= TRUNCATION^2 g'Qg: a rough direction is enough, since the next point has another
     Hessian. (The test of Nash & Sofer, by the progress of the model, ends too soon where Q is poor: on the hardest
     problems it took two to three times as many products.) They also end after MAX_PRODUCTS products, and when the last
-    WINDOW steps together lowered m by no more than `enough`; where Q is poor, the test of the residual may take hundreds
-    of products more.
+    WINDOW steps together lowered m by no more than `enough`; where Q is poor, the test of the residual may take
+    hundreds of products more.
 
     If H is singular, the curvature along a direction may be nothing but rounding errors, and so would be the step.
     Therefore conjugate gradients also end at a direction p whose curvature in the metric of Q, p'Hp / p'Q^-1 p, is
