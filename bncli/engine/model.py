@@ -470,7 +470,7 @@ listed parents, as many as give the highest BIC, and `all` has all arcs that wer
 
 
 class TriedArcs(NamedTuple):
-    """One of ARC_SETS, and the number of arcs in it.
+    """One of ARC_SETS, and the number of arcs between attributes in it.
 
     `penalty` is the best penalty with these arcs, and `log_loss` is the log-loss of held-out rows at that penalty, in
     nats per row.

@@ -9,7 +9,7 @@
 - `monotone`: constraints that make an effect rise or fall
 - `penalty_choice`: penalty, shrinkage and arcs chosen on held-out rows
 - `card_tables`: fits of the few small tables of a score card
-- `cut_grids`: joined values of the attributes of a table, cut by cut
+- `cut_grids`: grids of cuts through tables of several attributes
 - `uncertainty`: variances of fitted tables, for intervals of probabilities
 - `network_scores`, `costs`: scores of a network; memory and operations of a fit
 """

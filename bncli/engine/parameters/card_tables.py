@@ -28,14 +28,14 @@ from bncli.engine.structures.structure import Family, Grouping
 
 PENALTY = 8.0
 PENALTIES, USUAL_LEAST, PENALTY_ROWS = (32.0, 16.0, 8.0, 4.0, 2.0, 1.0), 4.0, 1_000.0
-"""The penalties to choose from. One below USUAL_LEAST is tried only with PENALTY_ROWS / penalty rows or more."""
+"""The penalties to choose from. One below USUAL_LEAST requires a total weight of at least PENALTY_ROWS / penalty."""
 STEPS, TOLERANCE, JOIN_TOLERANCE = 100, 1e-8, 1e-5
 """The maximum number of steps of a fit; a fit ends when a step gains at most the fraction TOLERANCE of the objective.
-Fits that only lead to the next joint or penalty end at JOIN_TOLERANCE."""
+Fits that only prepare the next join, or the choice of the penalty, end at JOIN_TOLERANCE."""
 PSEUDO_ROWS = 0.5
 """The number of rows with the overall class frequencies that are added to each value before values are compared."""
 MOST_PAIRED = 64
-"""With more levels, only neighbours in the order of the frequency of the first class are compared."""
+"""With more groups of levels, only neighbours in the order of the frequency of the first class are compared."""
 LEAST_COST, LEAST_FALL, MOST_SWAPS = 0.5, 1e-6, 6
 """The cost of a group in nats, for each class beyond the first; the minimum fall of the objective by a split; and the
 maximum number of splits."""
@@ -70,9 +70,9 @@ def n_ordered_groups(attributes: Sequence[Attribute], family: Family) -> list[in
 def joinable_pairs(firsts: Sequence[int], ordered: int, rates: Array | None = None) -> list[tuple[int, int]]:
     """Return the pairs of groups (a < b) that may be joined; `firsts` is the first code of each group.
 
-    An interval may be joined to its neighbours; a missing level, which follows the intervals, to any group. With more
-    than MOST_PAIRED groups of levels, only neighbours in the order of `rates`, the frequencies of the first class in
-    each group, may be joined; any two may if `rates` is None.
+    An interval may be joined to its neighbours, and a missing level, which follows the intervals, to any group. Any two
+    groups of levels of a categorical attribute may be joined; but if there are more than MOST_PAIRED and `rates`, the
+    frequencies of the first class in each group, are given, only neighbours in the order of these frequencies may.
     """
     n = len(firsts)
     intervals = sorted((g for g in range(n) if firsts[g] < ordered), key=lambda g: firsts[g])
@@ -509,12 +509,15 @@ def keep_orders(free: Array, rises: Sequence[Array], raised: int) -> Array:
 
 
 def n_distinct(values: Array, order: Order) -> int:
-    """Return the number of groups of a table, values (groups, K); with an order, equal groups count as one."""
+    """Return the number of groups of a table with entries `values` (groups, K).
+
+    If the table has an order, groups with equal entries count as one.
+    """
     return len(set(map(tuple, np.round(values / EQUAL).tolist()))) if order else len(values)
 
 
 def distinct_rows(columns: Sequence[Index], labels: Index, weights: Array) -> tuple[list[Index], Index, Array, Index]:
-    """Merge rows with equal groups and labels; return columns, labels, weights, and the new index of each row."""
+    """Merge rows with equal groups and labels; return columns, labels, weights, and the new index of each old row."""
     distinct, place = np.unique(np.stack([*columns, labels], axis=1), axis=0, return_inverse=True)
     mass = np.bincount(place.ravel(), weights, len(distinct)).astype(np.float64)
     return [np.ascontiguousarray(column) for column in distinct[:, :-1].T], distinct[:, -1], mass, place.ravel()
@@ -606,7 +609,7 @@ class GroupedFit(CardFit):
         return objective, bias, values
 
     def join(self, rows: int) -> _Joined:
-        """Join groups until at most `rows` are left and no joint costs less than a group.
+        """Join groups until at most `rows` are left and no join costs less than a group.
 
         If exactly `rows` are left, groups are then split again, in descending order of gain; a split is kept if the
         objective with the costs of groups is lower once other groups have been joined in their place.
@@ -633,8 +636,9 @@ class GroupedFit(CardFit):
         """Exchange tables while the objective, with the costs of groups, falls by more than EXCHANGE_COST.
 
         An exchange replaces one table by another, or by the same table with other groups; or it adds a table, for which
-        groups are joined if there are too many. At most `most` tables have more than one group. Tables of more than two
-        groups may give up rows to further tables (`_spread`), each of which must be worth EXCHANGE_COST.
+        groups are joined if there are too many. At most MOST_EXCHANGES exchanges are made, and at most `most` tables
+        have more than one group. Tables of more than two groups may give up rows to further tables (`_spread`), each of
+        which must be worth EXCHANGE_COST.
         """
         for _ in range(MOST_EXCHANGES):
             best, found = self._cost(state) - EXCHANGE_COST, None
@@ -762,10 +766,10 @@ class GroupedFit(CardFit):
         return members, gains.sum(axis=1), right / (right_h + ridge) - left / (left_h + ridge)
 
     def _split(self, g: Array, h: Array, groups: Index, ordered: bool) -> tuple[float, Index]:
-        """Return the gain of the best split of one group of a table, and the groups after it.
+        """Return the gain of the best split of one group of a table, up to a factor of 2, and the groups after it.
 
-        g, h (initial groups, K) are the sums of the residuals and of the curvatures. Without a gain, return 0 and the
-        same groups.
+        g, h (initial groups, K) are the sums of the residuals and of the curvatures. If no split gains anything, return
+        0 and the same groups.
         """
         best, found = 0.0, groups
         for group in range(int(groups.max()) + 1):
@@ -783,10 +787,11 @@ class GroupedFit(CardFit):
         return best, found
 
     def join_groups(self, groups: list[Index], rows: int) -> _Joined:
-        """Join the groups that cost least per group, in rounds; after each round all entries are fitted again.
+        """Join groups in rounds until at most `rows` are left, if possible, and no join costs less than a group.
 
-        A round joins at most one pair of groups, or all groups, of each table: every joint that costs less than a group
-        or, if there are none, as many of the cheapest as a quarter of the number of rows above `rows`.
+        A round joins at most one pair of groups, or all groups, of each table. It makes all joins that cost less than a
+        group or, if there are none, the cheapest ones: a quarter of the number of rows above `rows`, but at least one.
+        After each round all entries are fitted again.
         """
         least = LEAST_COST * (self.target.shape[1] - 1)
         objective, bias, values = self.fitted(groups, None, STEPS, JOIN_TOLERANCE)
@@ -808,9 +813,9 @@ class GroupedFit(CardFit):
             state = _Joined(objective, groups, bias, values)
 
     def _cheapest(self, state: _Joined) -> list[tuple[float, int, int, int | None]]:
-        """Return (cost per group, table, a, b) for the cheapest joint of each table, which joins its groups a and b.
+        """Return (cost per group, table, a, b) for the cheapest join of each table, of its groups a and b.
 
-        If b is None, all groups of the table are joined, and it leaves the card. Tables without a joint are omitted.
+        If b is None, all groups of the table are joined, and it leaves the card. Tables without a join are omitted.
         """
         columns = self.columns(state.groups)
         p = self.probabilities(self.scores(state.bias, columns, state.values))
@@ -837,7 +842,7 @@ class GroupedFit(CardFit):
         return joints
 
     def _best_split(self, state: _Joined, tried: set[tuple[int, bytes]]) -> tuple[int, Index] | None:
-        """Return the table and groups after the split with the largest gain by a Newton step, or None for no split.
+        """Return the table and its groups after the split with the largest gain by a Newton step, or None without one.
 
         Splits in `tried`, and splits that would break the order of a table, are excluded.
         """

@@ -4,7 +4,7 @@ A grid has the sums of the residuals g and of the curvatures h for every combina
 `bncli.engine.structure_learners.interactions`. Its value is the gain of one Newton step of its cells, in nats, beyond
 the gain expected without an effect,
 
-    v = sum over cells and classes of (g^2 - h) / 2 (h + penalty)
+    v = sum over cells and classes of (g^2 - h) / (2 (h + penalty))
 
 It grows by the cut that raises its value most.
 """
@@ -178,7 +178,7 @@ def _join(sums: Array, starts: Sequence[int] | Index, axis: int) -> Array:
 
 @lru_cache(maxsize=1024)
 def _first_positions(axis: Axis, places: int) -> Index:
-    """Return the first codes of the groups of an axis, with its intervals in about `places` groups of equal size.
+    """Return the first codes of the groups of an axis, with its intervals in `places` groups of about equal size.
 
     With at most `places` intervals, every code is a group.
     """

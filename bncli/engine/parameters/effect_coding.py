@@ -15,7 +15,7 @@ constant. A penalty on the heights of the steps pulls neighbouring intervals tog
 cuts.
 
 Steps are strongly correlated, which makes equations in them ill-conditioned. So the basis is rotated: with A = B U and
-U orthogonal, the functions A_j are uncorrelated on the training rows,
+U orthogonal, the functions A_j are orthogonal on the training rows,
 
     B v = A z,  v = U z,  |v|^2 = |z|^2,    sum over codes c of w_c A_ci A_cj = 0 for i != j
 
@@ -43,8 +43,8 @@ effects: if they vary with the variance v (`bncli.engine.kernels.information`), 
 The penalty on all parameters is chosen by held-out rows, and levels vary more or less than other effects do. So the
 block of such an attribute by itself has the factor s_S = sqrt(REFERENCE v), which makes the penalty on its effects the
 penalty on all parameters times 1 / (REFERENCE v). Levels of few rows are shrunk most. (Measured on synthetic tables
-with 100 and 300 levels: 2 to 4 % less log-loss than with 30 or 10 instead of 100, because numeric attributes, too,
-often have a penalty of 100.)
+with 100 and 300 levels: the log-loss is 2 to 4 % lower with REFERENCE = 100 than with 30 or 10, because numeric
+attributes, too, often have a penalty of 100.)
 
 **Computation.** A small T is a dense matrix. A large T is never made: it is a product of sparse matrices, one for each
 position in a block, which turns that index of all blocks from effects into codes, and a last one that adds the tables

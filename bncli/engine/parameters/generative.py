@@ -80,7 +80,7 @@ RAISED = 8
 """The number of steps of the digamma recurrence after which four terms of its asymptotic series are enough."""
 MOST_TIMES = 30.0
 LONGEST = 3.0
-"""The maximum size of a step in ln a: as a multiple of the plain step, and absolute."""
+"""The maximum size of a step in ln a: MOST_TIMES as a multiple of the plain step, and LONGEST as an absolute size."""
 ROWS_PER_SLICE = 1 << 13
 """The number of rows per slice of the log-likelihood, few enough for scores and looked-up values to stay in cache."""
 LogTheta = Callable[[Array, int], Array]
@@ -432,6 +432,6 @@ def scaled_rise(x: Array, n: Array) -> Array:
 
 
 def _tail(z: Array) -> Array:
-    """Return psi(z) - ln z + 1 / 2z by its asymptotic series."""
+    """Return psi(z) - ln z + 1 / (2 z) by its asymptotic series."""
     inverse = np.square(1.0 / z)
     return np.asarray(-inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse / 240))))

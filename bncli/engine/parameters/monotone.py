@@ -38,10 +38,10 @@ and the problem is concave: `bncli.engine.optimizers.augmented_lagrangian` finds
 one of the unconstrained problem, with a diagonal for the slopes. If the unconstrained optimum already satisfies the
 constraints, it is the result.
 
-Conventions: the stiffness of a row of C is about the curvature of the objective along it. The likelihood contributes
+Conventions: the stiffness of a row of C approximates the curvature of the objective along it. The likelihood adds
 1 / (1 / h_c + 1 / h_c') with h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, where n_c is the weight of the rows in cell c.
-The penalty contributes lambda / |C_r|^2, at most the largest contribution of the likelihood. Violations by rounding
-errors are removed from the tables at the end (`Directions.repaired`).
+The penalty adds lambda / |C_r|^2, but at most the largest of these terms. Violations by rounding errors are removed
+from the tables at the end (`Directions.repaired`).
 """
 
 from __future__ import annotations

@@ -68,18 +68,19 @@ TOLERANCE, ERROR_SHARE, MANY_ROWS = (1e-10, 1e-4), 1e-3, 10_000
 """The bounds of the tolerance `auto`; the fraction of the statistical error that it allows; and the number of rows
 below which it is the lower bound, because fits to few rows take little time."""
 ROUNDS = 10
-"""An optimization under monotonicity constraints may take this many times as many iterations as another one."""
+"""The factor by which an optimization under monotonicity constraints may exceed the maximum number of iterations."""
 NEAR_COST = 3.0
 """The cost of the preconditioner at a known point, in evaluations; between 1 and 12 it makes little difference."""
 DIRECTED_COST = 30.0
-"""The same for a fit under monotonicity constraints, which takes many times as many evaluations."""
+"""The same for a fit under monotonicity constraints, which takes many more evaluations."""
 FACTORED_GAP, FACTORED_HISTORY = 2, 8
 """The number of evaluations before the first refresh of a preconditioner that costs one pass, and the number of pairs
-that L-BFGS then stores: older pairs soon lose their meaning, and each pair takes 16 bytes per parameter."""
+that L-BFGS then stores: older pairs soon lose their meaning, and each pair takes 24 bytes per parameter."""
 FEW_PRODUCTS_ROWS, FEW_PRODUCTS_PENALTY = 12_000, 0.1
-"""With more rows, and at least this penalty, a Newton direction of effects ends when further products gain no more than
-the tolerance neglects. (Measured on twelve tables: a fit takes down to a third of the time, for the same log-loss of
-other rows. With a penalty of 0.01 on almost separable rows, the log-loss was 1.5 % higher.)"""
+"""With more rows, and at least this penalty, the products for a Newton direction of effects end when the last ones
+lower the quadratic model by no more than the tolerance. (Measured on twelve tables: fits take as little as a third of
+the time, for the same log-loss of other rows. With a penalty of 0.01 on almost separable rows, the log-loss was 1.5 %
+higher.)"""
 SINGLE_TOLERANCE = 1e-5
 """If the tolerance is at least this, passes over many classes use single precision, which takes half the time."""
 FIRST_PENALTY, FIRST_ITERATIONS = 30.0, 4
@@ -212,7 +213,8 @@ class OptimizerSettings:
     - tolerance: None means the tolerance `auto` that the module describes
     - seed: for the folds of early_stop `cv`, and for the random starts
     - restarts: the number of random starts in addition to the usual one; start: the number of the current start
-    - negligible: a relative tolerance refers to the loss per unit of weight, in nats, but to no less than this value
+    - negligible: tolerances are relative to the objective per unit of weight, in nats, or to this value if that is
+      larger
     - options: additional arguments of the optimizer
     - growth: the rules for the samples with which the optimization begins; None uses all rows from the first pass on
     - near_cost: the cost of the preconditioner at a known point, in evaluations

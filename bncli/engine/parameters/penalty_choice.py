@@ -4,11 +4,11 @@
 
     loss(lambda) = - sum over folds f of CLL(rows of fold f; p_f(lambda)) / N
 
-is computed for the lambdas of GRID, from large to small, in all FOLDS folds for one lambda before the next.
-Interactions with MANY_ROWS rows or more have FEW_FOLDS folds and larger lambdas (REGIONS_GRID), and their path ends
-when the loss exceeds the lowest by the fraction REGIONS_WORSE. The lambda of lowest loss is chosen; losses that differ
-by at most the fraction TIE are tied, and then the larger lambda is chosen. The path ends when the loss exceeds the
-lowest by the fraction WORSE (and by more than SLACK nats, for losses near 0).
+is computed for the lambdas of GRID, from large to small, each in all FOLDS folds before the next. N is the weight of
+the held-out rows. Interactions with MANY_ROWS rows or more have FEW_FOLDS folds and larger lambdas as well
+(REGIONS_GRID), and their path ends when the loss exceeds the lowest by the fraction REGIONS_WORSE. The lambda of lowest
+loss is chosen; losses that differ by at most the fraction TIE are tied, and then the larger lambda is chosen. The path
+ends when the loss exceeds the lowest by the fraction WORSE plus SLACK nats, for losses near 0.
 
 A whole path costs little more than a few of its fits. It starts at the center, the optimum for an infinite penalty. The
 search for the third and later optima starts from the point extrapolated from the last two,
@@ -45,9 +45,9 @@ in two thirds of the cases.)
 **Many classes.** With more than MANY_CLASSES classes every fit takes much longer, and each held-out row is informative
 about the tables of all classes. So only the first fold is held out, every second lambda of GRID is tried, a path ends
 at the first lambda that is not better, and the path of a network with more arcs ends if, at the penalty that was best
-with fewer arcs, its loss exceeds the loss with fewer arcs by the fraction WORSE. The sample has ROWS_PER_CLASS rows per
-class if there are as many, but no more than MAX_ROWS: with fewer rows, numeric attributes have fewer cuts, and then
-another penalty is best.
+with fewer arcs, its loss exceeds the loss with fewer arcs by the fraction WORSE plus SLACK nats. The sample has at
+least ROWS_PER_CLASS rows per class on average, if the table has that many, but no more than MAX_ROWS in all: with fewer
+rows, numeric attributes have fewer cuts, and then another penalty is best.
 
 **Shrinkage** protects models of few rows: tables are shrunk towards the class frequencies by a factor a. With S the
 scores of the tables at the chosen penalty, f the class frequencies and 0 < a <= 1,
@@ -65,7 +65,7 @@ on the same rows; without it, factors are too large. If the tables separate the 
 outweigh the possible gain, so no factor may raise the loss above the lowest by more than the fraction RISE.
 Conventions: with more than FEW_ROWS rows nothing is shrunk, since the penalty is then chosen well enough; nor are
 parameters that are probabilities of a network, which shrunk tables would no longer be. Cost: a pass over the held-out
-rows for each factor and penalty.
+rows for each factor.
 
 **Arcs.** A structure search always finds arcs. On few rows, or below an attribute of many values, they often make
 predictions of the class worse. So networks with different sets of arcs between attributes are compared on the same
@@ -118,7 +118,7 @@ ALL_ROWS, MAX_ROWS = 12_000, 50_000
 MOST_ROWS_OF_SPLIT = 1 << 16
 """The maximum number of training rows of the fits that choose the penalty on a single split."""
 ROWS_PER_CLASS = 128
-"""With many classes, the number of rows per class, if there are as many, in the sample that chooses the penalty."""
+"""With many classes, the minimum mean number of rows per class in the sample that chooses the penalty (see MAX_ROWS)."""
 WHOLE_ROWS, MEASURED_ROWS, TENTH = 100_000, 500_000, 10
 """With more than WHOLE_ROWS rows, a tenth of a sample of at most MEASURED_ROWS is held out to compute the loss."""
 MOST_CELLS = 1 << 24
@@ -383,7 +383,7 @@ def log_frequencies(class_counts: Array) -> Array:
 
 
 def shrink_parameters(parameters: Parameters, counts: Counts, shrinkage: Shrinkage) -> Parameters:
-    """Shrink the tables of parameters, and update the CLL of the training rows."""
+    """Return the parameters with shrunk tables, and with the CLL of the training rows under these tables."""
     assert isinstance(parameters.predictor, Tables)
     families = parameters.predictor.families
     cells = shrink_cells(parameters.predictor.cells, counts.class_counts(), shrinkage.factor)
@@ -483,9 +483,9 @@ def splits_to_measure(
 def split_outside(searched: Index, labels: Integers, seed: int, by: SplitBy | None = None) -> RowSplit | None:
     """Return a split that holds out only rows that a search has not used, given the rows that it has used.
 
-    As many rows are held out as `splits_to_measure` would hold out, if the search left out that many. Return None if
-    rows have times (the last rows must then be held out), if the search left out less than a tenth of the rows, or if
-    the held-out rows would share a unit with other rows.
+    The number of held-out rows is the same as in a split of `splits_to_measure`, or lower if the search left out fewer
+    rows. Return None if rows have times (the last rows must then be held out), if the search left out less than a tenth
+    of the rows, or if the held-out rows would share a unit with other rows.
     """
     n_rows = len(labels)
     unused = np.setdiff1d(np.arange(n_rows), searched, assume_unique=True)
@@ -614,7 +614,7 @@ def loss_of(chosen: ChosenPenalty) -> float:
 
 
 def best_arcs(tried: Sequence[TriedArcs], weight: float) -> TriedArcs:
-    """Return the chosen network; a network replaces an earlier one only if it is better by more than EVIDENCE nats.
+    """Return the chosen set of arcs; a set replaces an earlier one only if it is better by more than EVIDENCE nats.
 
     `tried` is in ascending order of arcs; `weight` is the weight of all held-out rows.
     """

@@ -119,11 +119,11 @@ STRETCH = 1.6
 MAX_ENTRIES = 1 << 22
 """The maximum number of elements in the dense blocks of all classes together."""
 LEAST_ROWS = 1 << 12
-"""The minimum number of rows sampled, if there are as many, regardless of the budget."""
+"""The minimum number of rows sampled, regardless of the budget; if there are fewer, all are used."""
 MANY_ROWS, LEAST_OF_MANY = 3_000, 1 << 10
-"""For effects, with more than MANY_ROWS rows, a sample of LEAST_OF_MANY is enough, since effects vary less than cells.
+"""For effects, with more than MANY_ROWS rows, the minimum is only LEAST_OF_MANY, since effects vary less than cells.
 
-It is also used with more than MANY_CLASSES classes, whose matrices would cost more than the passes that they save.
+So it is with more than MANY_CLASSES classes, whose matrices would cost more than the passes that they save.
 """
 CELLS_OF_PREDICTOR = 4.0
 """The factor of lambda for predictors, chosen by experiment."""
@@ -484,7 +484,7 @@ def subspace(
 ) -> Subspace:
     """Return a subspace of at most `size` columns.
 
-        They are all cells with rows if these fit, otherwise the heaviest cells and up to size // 2 sums of cells.
+    They are all cells with rows if these fit, otherwise the heaviest cells and up to size // 2 sums of cells.
 
     weights (n_cells,) is the weight of the rows in each cell; `curved` marks the cells whose curvature comes mainly
     from the data. The bias, cell 0, is always one of the top cells. `numbers` (n_cells,) are the cells' indices among

@@ -136,7 +136,10 @@ def refuse_intervals(recipe: Recipe) -> None:
 def posterior_variances(
     counts: Counts, structure: Structure, smoothing: str, class_weights: Array | None = None
 ) -> ParameterUncertainty:
-    """Return the variances of the table entries under the Dirichlet posteriors of `--param map`."""
+    """Return the variances of the table entries under the Dirichlet posteriors of `--param map`.
+
+    If missing values are marginalized, the covariances described in the module docstring follow, with reversed sign.
+    """
     from scipy.special import polygamma
 
     of_shared_rows = 1.0 if class_weights is None else _mean_factor(counts.data, class_weights)
