@@ -118,7 +118,7 @@ ALL_ROWS, MAX_ROWS = 12_000, 50_000
 MOST_ROWS_OF_SPLIT = 1 << 16
 """The maximum number of training rows of the fits that choose the penalty on a single split."""
 ROWS_PER_CLASS = 128
-"""With many classes, the minimum mean number of rows per class in the sample that chooses the penalty (see MAX_ROWS)."""
+"""With many classes, the minimum mean number of rows per class in the sample, unless that makes more than MAX_ROWS."""
 WHOLE_ROWS, MEASURED_ROWS, TENTH = 100_000, 500_000, 10
 """With more than WHOLE_ROWS rows, a tenth of a sample of at most MEASURED_ROWS is held out to compute the loss."""
 MOST_CELLS = 1 << 24
