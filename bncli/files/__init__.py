@@ -2,7 +2,7 @@
 
 - `reading`: tables to learn from, to test on and to score, as `Columns`
 - `artifacts`: the files that bncli writes and reads again: model, cuts, structure, counts, codes, monitor
-- `exports`: formats for other programs, and predictions; one module per format, named by its word
+- `exports`: formats for other programs, and predictions; one module per format, named after it
 - `pictures`: SVG drawings and the report page
 - `simulated_rows`: tables of simulated rows, as CSV or Parquet
 - `option_files`: files given as the value of an option: a number per label, costs, domain knowledge

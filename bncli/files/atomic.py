@@ -4,8 +4,9 @@ The bytes go to a temporary file in the folder of the target. The temporary file
 renamed to the target. Any failure before the rename (a full disk, ^C, an error in the caller) removes it, and an
 existing target stays as it was.
 
-On Linux the temporary file has no name (O_TMPFILE) until just before the rename, so that nothing remains even if the
-process is killed. Elsewhere its name contains the process number, and files left by dead processes are removed.
+On Linux, if the file system supports O_TMPFILE, the temporary file has no name until just before the rename, so that
+nothing remains even if the process is killed. Elsewhere its name contains the process ID. On POSIX systems, files that
+dead processes left are removed after a day, when the same target is next written.
 
 Conventions: a symbolic link is followed; an existing file keeps its permission bits; a read-only file is refused,
 although a rename could replace it. A path that is not a regular file (/dev/stdout, a pipe, /dev/null) is written
@@ -49,7 +50,7 @@ def open_output(path: str | None) -> AbstractContextManager[BinaryIO]:
 
 
 def name_standard_output() -> None:
-    """Make failed writes to `sys.stdout` raise a BncliError that names it, unless it is a terminal."""
+    """Make failed writes to `sys.stdout` raise a BncliError that names it, unless it is closed or a terminal."""
     stdout = sys.stdout
     if stdout is None or stdout.isatty():
         return
@@ -89,7 +90,8 @@ def write_bytes(path: str, data: bytes) -> None:
 def atomic_writer(path: str) -> Iterator[BinaryIO]:
     """Yield a binary file that becomes `path` if the block succeeds and vanishes if it raises.
 
-    A failure to write is a BncliError that names `path`; a closed pipe stays a BrokenPipeError.
+    If `path` is not a regular file, such as a pipe, the bytes are written to it directly. Raises BncliError, which
+    names `path`, if writing fails, and BrokenPipeError if the reader of a pipe has closed it.
     """
     target, mode = inspect_target(path)
     raw = _open_temporary(path, target, mode)
@@ -128,7 +130,7 @@ class _OutputFile(io.FileIO):
             raise cannot_write(self._path, error) from error
 
     def commit(self, target: str, mode: int | None) -> None:
-        """Rename the temporary file to `target`, with the permission bits of `mode`."""
+        """Flush the temporary file to disk and rename it to `target`, with the permission bits of `mode`, if any."""
         try:
             self.close()
             # The bytes reach the disk before the rename; otherwise a power cut could leave the name without the bytes.
@@ -234,7 +236,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _temporary_name(target: str) -> str:
-    """Return a hidden, unique name beside the target that contains the number of this process."""
+    """Return the path of a hidden file beside the target, with a unique name that contains the process ID."""
     folder, name = os.path.split(target)
     return os.path.join(folder, f".{name[:40]}.{os.getpid()}.{os.urandom(6).hex()}.tmp")
 
@@ -259,7 +261,10 @@ def temporary_folder() -> Iterator[str]:
 
 
 def _remove_dead_folders(parent: str) -> None:
-    """Remove our temporary folders in `parent` that no process has locked; what cannot be removed stays."""
+    """Remove bncli's temporary folders in `parent` that no process has locked, if the user owns them or is root.
+
+    A folder that cannot be removed stays. On Windows nothing is removed.
+    """
     if os.name != "posix":
         return
     import shutil

@@ -2,7 +2,7 @@
 
 Reading is stricter than JSON itself. It is an error if a key is repeated in an object, if a key is unknown (most often
 a misspelling), if a number is NaN or overflows, and if a string contains half of a surrogate pair. Every file states
-its `format` and `version`; a newer version is refused before anything else in the file is checked.
+its `format` and `version`; a newer version is refused before the other keys are checked.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Node:
         return text
 
     def texts(self) -> tuple[str, ...]:
-        """Return a list of distinct strings."""
+        """Return the strings of a list; raise an error if one of them occurs twice."""
         texts: dict[str, None] = {}
         for item in self.items():
             if item.text() in texts:
@@ -116,7 +116,7 @@ class Node:
         return number
 
     def scalar(self) -> int | float | str | bool:
-        """Return a string, a Boolean or a finite number, with the type that it has in the file."""
+        """Return a string, a Boolean, a finite float or an `integer`, with the type that it has in the file."""
         if isinstance(self.value, float):
             return self.number()
         if isinstance(self.value, int) and not isinstance(self.value, bool):

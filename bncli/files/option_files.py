@@ -58,8 +58,8 @@ def resolve_costs(value: Any) -> Any:
     """Return the costs in the file `value` as `true:decision=cost,...`, or `value` itself if there is no such file.
 
     The file is a CSV table: a header with the decisions, then one line per true label with the cost of each decision.
-    The field above the labels may be absent, as R writes it. An empty field is allowed only for a correct decision,
-    which then costs nothing.
+    The field above the labels may be absent, as in files that R writes. An empty field is allowed only for a correct
+    decision, which then costs nothing.
     """
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
@@ -94,7 +94,7 @@ def resolve_costs(value: Any) -> Any:
 
 
 def _read_text(path: str) -> str:
-    """Read a UTF-8 file; raise BncliError if it cannot be read or has more than _MAX_BYTES bytes."""
+    """Read a UTF-8 file; raise BncliError if it cannot be read, has more than _MAX_BYTES bytes or is not UTF-8."""
     try:
         with open(path, "rb") as file:
             content = file.read(_MAX_BYTES + 1)
@@ -106,7 +106,10 @@ def _read_text(path: str) -> str:
 
 
 def _csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
-    """Parse CSV; return a pair (line number, stripped fields) for each row that is not blank."""
+    """Parse CSV; return the number of the last line and the stripped fields of each row that is not blank.
+
+    Raises BncliError if the text is not valid CSV.
+    """
     reader = csv.reader(text.splitlines(keepends=True), strict=True)
     try:
         rows = [(reader.line_num, [field.strip() for field in fields]) for fields in reader]

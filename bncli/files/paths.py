@@ -27,7 +27,7 @@ DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 def default_output_path(paths: tuple[str, ...], suffix: str) -> str:
     """Return the output path beside the data: `data/x.csv.gz` gives `data/x.bnc`, the folder `d/` gives `d.bnc`.
 
-    Raises UsageError for several files and for data that is not in a file.
+    Raises UsageError for several files, for the standard input, and for pipes and other special files.
     """
     if len(paths) != 1 or paths[0] == "-":
         what = "the standard input" if paths == ("-",) else "several files"
@@ -44,9 +44,9 @@ def default_output_path(paths: tuple[str, ...], suffix: str) -> str:
 
 
 def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> None:
-    """Raise UsageError if two outputs, or an output and an input, are the same file; BncliError if one is not writable.
+    """Raise UsageError if an output is also an input or another output, and BncliError if an output is not writable.
 
-    None and `-` (the standard streams) are ignored.
+    None and `-` (the standard streams) are ignored. Special files (see `is_special`) may be named twice.
     """
     targets = [path for path in outputs if path is not None and path != "-"]
     taken = {_file_identity(path): f"the input {path!r}" for path in inputs if path and path != "-"}
@@ -62,9 +62,9 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -
 
 
 def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
-    """Raise UsageError if the extension of an output path names a compression or is one of the unsupported `endings`.
+    """Raise UsageError if an output path has the extension of a compressed file or one of the unsupported `endings`.
 
-    `what` begins the message and names the formats that are written.
+    The message quotes `what`, which names the formats that are written. None, `-` and special files are accepted.
     """
     if path is None or path == "-" or is_special(path):
         return
@@ -76,7 +76,7 @@ def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
 
 
 def is_special(path: str) -> bool:
-    """Return whether writing to the path replaces no file, because it is a pipe, a terminal or /dev/null."""
+    """Return whether the path is in /dev, or exists and is neither a regular file nor a folder, such as a pipe."""
     return path.startswith("/dev/") or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
 
 
@@ -103,7 +103,7 @@ def check_data(path: str) -> None:
 def cannot_read(
     path: str, error: OSError, error_class: type[BncliError] = BncliError, *, what: str = "", is_data: bool = False
 ) -> BncliError:
-    """Build an error of class `error_class` for a failure to open `path`.
+    """Build an error of class `error_class` for a failure to open or read `path`.
 
     `what` names the input, with a space before it. With `is_data` the hint for a URL shows how to pipe the table into
     bncli.
@@ -165,6 +165,7 @@ def check_target(path: str) -> None:
 def inspect_target(path: str) -> tuple[str, int | None]:
     """Return the path to write, with links resolved, and the mode of the file there, or None if there is none.
 
+    A path that names an open file of this process, such as /dev/stdout, is returned unchanged with the mode S_IFCHR.
     Raises BncliError for a folder, for a read-only file, and if the path cannot be inspected.
     """
     if path.endswith("/"):
@@ -186,7 +187,7 @@ def inspect_target(path: str) -> tuple[str, int | None]:
 
 
 def reason_of(error: OSError) -> str:
-    """Return the operating system's reason for a failure, in lower case, or clearer words if a folder is a file."""
+    """Return the system's reason for a failure, in lower case, or a clearer one if part of the path is a file."""
     if isinstance(error, NotADirectoryError):
         return "part of the path is a file, not a folder"
     return (error.strerror or str(error)).lower()

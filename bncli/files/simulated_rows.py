@@ -1,8 +1,9 @@
 """Write tables of simulated rows as CSV or Parquet, block by block, to a file or to the standard output.
 
 Attributes come in their order, then the class. A number is written as the shortest string that reads back as the same
-float64. A missing value is an empty field in CSV and a null in Parquet. If no format is named, the extension of the
-file decides. Parquet row groups hold at least 2^17 rows, or fewer if the rows are wide or are the last.
+float64. A missing value is an empty field in CSV and a null in Parquet. If no format is named, a file with the
+extension .parquet is written as Parquet, and any other output as CSV. Each Parquet row group has at least 2^17 rows or
+2^23 values, except the last one, which may be smaller.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ _VALUES_PER_GROUP = 1 << 23
 def open_rows(output: str | None, output_format: str | None) -> Iterator[_CsvRows | _ParquetRows]:
     """Yield a writer whose method `write` takes the rows block by block.
 
-    The rows go to the file `output`, which appears only if the block succeeds, or to the standard output (None or `-`).
-    Every block must have the columns and levels of the first one. Raises UsageError for an unknown format.
+    The rows go to the file `output`, which appears only if the `with` block succeeds, or to the standard output (None
+    or `-`). Every block of rows must have the columns and levels of the first one. Raises UsageError for an unknown
+    format.
     """
     path = None if output == "-" else output
     by_ending = "parquet" if os.path.splitext(path or "")[1].lower() == ".parquet" else "csv"
@@ -111,7 +113,7 @@ class _ParquetRows:
             self._write_group()
 
     def finish(self) -> None:
-        """Write the rows that are left, and the footer."""
+        """Write the remaining rows and the footer."""
         self._write_group()
         if self._writer is not None:
             self._writer.close()
@@ -150,8 +152,9 @@ def _to_float64(values: Any) -> pa.Array:
 
 
 def would_read_as_numbers(levels: Sequence[str]) -> bool:
-    """Return whether all levels are plain decimal numbers and more than two are distinct.
+    """Return whether all levels are plain decimal numbers, with more than two distinct values.
 
-    The reader usually takes such a column as numeric."""
+    Such a column is usually read as numeric.
+    """
     numbers, non_numeric = to_numbers(pa.array(levels, pa.string()), [])
     return non_numeric is None and has_more_than_two([numbers])

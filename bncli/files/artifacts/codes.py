@@ -326,7 +326,7 @@ def _fail(path: str, what: str) -> NoReturn:
 
 
 def is_codes(path: str) -> bool:
-    """Return whether the path is a readable regular file that starts like a `.codes` file; the rest may be damaged."""
+    """Return whether the path is a readable regular file that starts like a `.codes` file, even if it is damaged."""
     try:
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
             return False

@@ -273,7 +273,7 @@ def check_columns(node: Node, class_name: str, attributes: tuple[Attribute, ...]
 
 
 def write_binned_table(path: str, data: Dataset, weights_name: str) -> None:
-    """Write a discretized table as CSV, every number replaced by the interval that contains it.
+    """Write a discretized table as CSV, with every number replaced by the interval that contains it.
 
     An interval such as (2.45,4.75] is closed on the right, and is read again as a category. A missing value is an empty
     field. Attributes come in the order of the schema, then the class, then the row weights if there are any.

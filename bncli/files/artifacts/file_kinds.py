@@ -45,7 +45,7 @@ _MAGIC = {
 
 
 def recognise(head: bytes) -> FileKind:
-    """Return the kind of the file that begins with `head`; the rest of the file may still be damaged."""
+    """Return the kind of the file that begins with `head`; later parts of the file may be damaged."""
     if not head.strip():
         return FileKind("other", "an empty file")
     if head.startswith(b"PK\x03\x04"):

@@ -286,7 +286,10 @@ def _read_description(archive: Archive, path: str) -> Node:
 
 
 def _read_self_test(archive: Archive, model: Model, n_rows: int) -> SelfTest:
-    """Return the rows that the model is verified with; a code equal to the cardinality is an unknown value."""
+    """Return the rows that the model is verified with, and their probabilities, with `n_rows` rows.
+
+    A code equal to the cardinality of its attribute stands for an unknown value.
+    """
     codes_name, probabilities_name = _SELF_TEST_ARRAYS
     cardinalities = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
     shape, code_type = (len(cardinalities), n_rows), _self_test_type(model).newbyteorder("<")

@@ -204,7 +204,7 @@ def _read_ensemble(node: Node, n_labels: int, n_families: int) -> PredictorDescr
 
 
 def _read_weight(node: Node, pool: Pool, least: float = 0.0) -> float:
-    """Return a candidate's weight: at most 1 in a linear pool, at most _MOST_WEIGHT in a logarithmic one."""
+    """Return a candidate's weight, from `least` to 1 in a linear pool and to _MOST_WEIGHT in a logarithmic one."""
     if pool is Pool.LINEAR:
         return _read_share(node, least)
     number = node.number()

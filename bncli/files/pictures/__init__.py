@@ -5,5 +5,5 @@
 - `comparison_plots`: critical-difference diagrams and scatter plots of learners
 - `effect_plots`: effects, heat maps, nomograms, confusion matrices
 - `network_drawings`: networks and regions
-- `page`: HTML pages made of blocks, with their style sheet and script; numbers and lists as text for pages
+- `page`: HTML pages made of blocks, with their style sheet and script; formatting of numbers and lists for them
 """

@@ -41,7 +41,7 @@ PANELS = PanelLayout(width=200.0, height=200.0, left=62.0, above=58.0, right=18.
 
 @dataclass(frozen=True)
 class ScatterPanel:
-    """A learner: (data set, baseline's metric, own metric) per point; data sets where it is better, equal or worse."""
+    """A learner's points (data set, baseline's metric, own metric), and on how many it is better, equal or worse."""
 
     name: str
     points: Sequence[tuple[str, float, float]]

@@ -6,7 +6,7 @@
 - `unit_curves`, `reliability_dots`: the same for a page. One frame holds the curves of all labels, and the page shows
   one of them at a time.
 - `learning_curve_plot`: one panel per metric over the number of training rows on a logarithmic axis. Error bars of one
-  standard deviation end at 0, since the metrics are not negative. All panels share the axis of rows.
+  standard deviation do not extend below 0, since the metrics are not negative. All panels share the axis of rows.
 - `series_plot`: dots and a line from file to file, or from block to block, and a dashed line for comparison. Files
   have equal space and are numbered from 1; the vertical axis starts at 0 unless a value is negative. Unknown values
   interrupt the line.
@@ -64,7 +64,7 @@ _MOST_BARS = 40
 class CurvePanel:
     """A label, a remark beside it, the points of its curve and of the dashed line, and a tip per point, if any.
 
-    Points with tips are drawn as dots.
+    Points with tips are also drawn as dots.
     """
 
     name: str
@@ -76,7 +76,7 @@ class CurvePanel:
 
 @dataclass(frozen=True)
 class MetricPanel:
-    """A non-negative metric, with (training rows, mean, standard deviation) per size in ascending order."""
+    """A non-negative metric, with (training rows, mean, standard deviation) per size; an unknown value is None."""
 
     name: str
     points: Sequence[tuple[int, float | None, float | None]]
@@ -212,9 +212,9 @@ def series_plot(
     across: str = "file",
     intervals: Sequence[tuple[float, float] | None] = (),
 ) -> Drawing:
-    """Draw one value and one dashed value per file; the dots show the names of the files as tips.
+    """Draw one value and one dashed value per file; the tip of a dot has the name of the file and the value.
 
-    across: the word for a file on the axis. intervals: lower and upper end of each error bar, or None.
+    across: the word for a file on the axis. intervals: the lower and upper end of each error bar; None draws no bar.
     """
     drawing = Drawing(_PAGE_WIDTH, _PAGE_TOP + _SERIES_HEIGHT + 40, title)
     frame = Frame(drawing, _PAGE_LEFT, _PAGE_TOP, _SERIES_WIDTH, _SERIES_HEIGHT)

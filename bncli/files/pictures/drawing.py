@@ -1,7 +1,7 @@
 """SVG drawings: lines, circles, bars, text, axes and frames. This is the only module that writes SVG.
 
-A drawing adapts to light and dark screens. No fonts are measured: text is assumed to be as wide as in a common
-sans-serif font, rounded up, so that a layout by `text_width` hardly ever overlaps in another font. In all text, control
+A drawing adapts to light and dark screens. No fonts are measured: text is assumed to be a little wider than in a
+common sans-serif font, so that a layout by `text_width` hardly ever overlaps in another font. In all text, control
 characters and characters that XML 1.0 cannot contain are replaced by `?`.
 
 Axes have round ticks. They are linear, or logarithmic if the values span enough.
@@ -193,7 +193,7 @@ def _without_controls(text: str) -> str:
 
 
 def text_width(text: str, size: float = SIZE) -> float:
-    """Estimate the width of a string in pixels, rounded up."""
+    """Estimate the width of a string in pixels, too wide rather than too narrow."""
     return size * sum(map(_letter_width, text))
 
 
@@ -310,13 +310,13 @@ class PanelLayout:
     columns: int
 
     def sheet_width(self, n_panels: int) -> float:
-        """Return the width of a sheet of this many panels, in about as many columns as rows, but at most `columns`."""
+        """Return the width in pixels of a sheet with this many panels, which form a grid (see `sheet`)."""
         return min(self.columns, math.ceil(math.sqrt(n_panels))) * (self.left + self.width + self.right)
 
     def sheet(
         self, title: str, n_panels: int, *, head: float = 34.0, narrowest: float = 0.0
     ) -> tuple[Drawing, list[Frame]]:
-        """Start a titled drawing; return it with the frames of its panels, row by row.
+        """Start a titled drawing; return it with the frames of its panels, row by row in a roughly square grid.
 
         head: height of the title in pixels. narrowest: minimum width of the drawing in pixels.
         """

@@ -1,4 +1,4 @@
-"""Pictures of effects: steps and bars for single attributes, heat maps for pairs, nomograms; and confusion tables.
+"""Pictures of effects: steps and bars for single attributes, heat maps for pairs, nomograms; and confusion matrices.
 
 - `effect_steps`, `effect_bars`: the effect of every value of an attribute, with its training weight. Numeric
   intervals are drawn to scale, linear or logarithmic, unless they differ too much in width; then they are equally wide.

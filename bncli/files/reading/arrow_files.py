@@ -6,7 +6,7 @@ cast to strings (strings, Booleans) is read as text, and a null as the empty str
 malformed.
 
 Arrow trusts the contents of such a file: a wrong offset or index is followed, and the process crashes. Therefore only
-the requested columns are read, and every batch is validated in full before it is used.
+the columns that are needed are read, and every batch is validated in full before it is used.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ColumnarFile:
         if not self.names:
             raise BncliError("the file has no columns", where=path)
         self.nested: dict[str, str] = {}
-        """Columns of structs, maps or lists, and the word for their values."""
+        """The type of each nested column (struct, map, list or another nested type of Arrow), keyed by name."""
         for name, column_type in zip(self.names, self._schema.types, strict=True):
             if pa.types.is_struct(column_type) or pa.types.is_map(column_type):
                 self.nested[name] = "struct" if pa.types.is_struct(column_type) else "map"
@@ -183,7 +183,7 @@ class TableInMemory(ColumnarFile):
 
 @contextmanager
 def _report_damage(path: str) -> Iterator[None]:
-    """Turn Arrow's errors inside the block into a BncliError about the file."""
+    """Convert errors of Arrow, of reading and of decoding text inside the block into a BncliError about the file."""
     try:
         yield
     except pa.ArrowNotImplementedError as error:
@@ -289,9 +289,10 @@ def _coded_texts(array: pa.Array, request: ColumnRequest) -> pa.DictionaryArray 
 
 
 def _column_values(batch: ArrowBatch, request: ColumnRequest, *, compact: bool) -> Values:
-    """Return a column as numbers or seconds if these are requested and stored, otherwise as strings with "" for null.
+    """Return a column as numbers or seconds if these are requested and stored, otherwise as strings.
 
-    compact: whether numbers may keep their types. Raises BncliError if the values cannot be cast to strings.
+    In strings, null and NaN become "". compact: whether numbers may keep their types. Raises BncliError if the values
+    cannot be cast to strings.
     """
     array = batch.data.column(batch.data.schema.get_field_index(request.name))
     if pa.types.is_dictionary(array.type):

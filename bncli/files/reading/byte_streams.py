@@ -125,7 +125,11 @@ class InputFile:
         return self.path != "-" and stat.S_ISREG(os.stat(self.path).st_mode)
 
     def open(self) -> Stream:
-        """Open the input, and return a stream of its decompressed bytes from the beginning."""
+        """Open the input, and return a stream of its decompressed bytes from the beginning.
+
+        Stdin and pipes can be opened a second time only if their bytes are kept. Raises BncliError if the input cannot
+        be opened.
+        """
         self.n_done = 0
         if self._spool is not None:
             self._spool.seek(0)
@@ -276,7 +280,7 @@ class Stream:
             raise BncliError(what, where=self.owner.name, hint=CREATE_AGAIN) from error
 
     def spool(self) -> BinaryIO:
-        """Copy all bytes to a temporary file, which is seekable, and return it."""
+        """Copy all remaining bytes to a temporary file, and return it, positioned at its start."""
         file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
         while data := self.read(_SPOOLED_AT_ONCE):
             file.write(data)

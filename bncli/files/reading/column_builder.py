@@ -41,7 +41,7 @@ from bncli.files.reading.values import (
 )
 
 MAX_SHARED = 4096
-"""A column's shared distinct strings are not extended beyond about this many; other blocks have their own strings."""
+"""A column's shared strings are extended up to about this many; a block with other strings has strings of its own."""
 MOSTLY = 0.9
 """If at least this fraction of the values are numbers or dates, the other values are reported as exceptions."""
 EMPTY = pa.array([], pa.string())
@@ -129,7 +129,10 @@ class ColumnBuilder:
         self._n_reserved = n_rows
 
     def _store(self, block: NDArray[Any]) -> NDArray[Any]:
-        """Copy the values of a block to the reserved memory; return the copy, or the block itself if it cannot fit."""
+        """Copy the values of a block to the reserved memory; return the copy, or the block itself if it does not fit.
+
+        A block that needs a wider type than the earlier ones does not fit.
+        """
         start, end = self._n_stored, self._n_stored + len(block)
         if not len(block):
             return block
@@ -213,7 +216,7 @@ class ColumnBuilder:
         return pa.concat_arrays([EMPTY, *texts]).unique()
 
     def count(self, missing: Sequence[str]) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Return the distinct values of a text column, without blanks and missing tokens, and their numbers of rows."""
+        """Return the distinct values of a text column, without blanks and missing tokens, and the frequency of each."""
         blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
         counts = [np.bincount(block.codes, minlength=len(block.texts)) for block in blocks]
         trimmed, is_missing = strip_texts(pa.concat_arrays([EMPTY, *(block.texts for block in blocks)]), missing)
@@ -225,7 +228,7 @@ class ColumnBuilder:
         """Return the finished column of numbers, and release the blocks.
 
         form: the form of numbers or dates in the blocks of strings, or None for plain numbers. The type of the values
-        is narrow, and float64 if values of float32 are missing.
+        is the common type of the narrow blocks, but float64 instead of float32 if a value is missing.
         """
         by_texts: dict[int, Array] = {}
         blocks = []

@@ -1,6 +1,6 @@
 """The meaning of each column of a training table: numbers, parts of dates, names, or nothing to learn from.
 
-Guesses are reported in notes, one for each kind of guess.
+Guesses are reported in notes, which list the columns by kind of guess.
 
 - A text column is recognised as dates, or as numbers in a national form, if all of its values have one form. More than
   two distinct values are needed, as for plain numbers. Dates of three numbers with the year last are read with the day
@@ -8,7 +8,7 @@ Guesses are reported in notes, one for each kind of guess.
   shape, except for the time of day and the zone, unless the user gives the order of day and month.
 - Numbers with a few words among them ("k.A.", "<5") are read as numbers, and the words as missing values. This is done
   in columnar files too, where other strings that look like numbers stay text.
-- A column in which nearly all values are numbers or dates stays text, and a note gives an exception. At least 90 % of
+- A column in which nearly all values are numbers or dates stays text, and a note names exceptions. At least 90 % of
   the values, and at least 20 values, must be numbers or dates. A column with marks that usually mean a missing value
   ("-") also stays text, and a note lists the marks.
 - A column whose type the user does not give is left out if it has more distinct strings than half the number of rows,
@@ -52,7 +52,7 @@ from bncli.files.reading.values import distinct_levels, expand_dates, parse_in_f
 from bncli.watch import Note, Watch
 
 MARKS = (*("n/a", "N/A", "#N/A", "NA", "<NA>", "NULL", "null", "(null)", "NaN", "nan", "nil"), *("-", "--", "---", "."))
-"""Strings that usually mean a missing value; words such as "none" and "unknown" may be values, so they are left out."""
+"""Strings that usually mean a missing value; words such as "none" are not listed, since they may be values."""
 MOST_WORDS = 3
 """The maximum number of distinct words among numbers that are taken to mean missing values."""
 _MARKS, _PLUS_SIGNS = pa.array(MARKS), pa.array(["+", "++", "+++"])
@@ -108,8 +108,8 @@ def find_attributes(
 ) -> dict[str, Column]:
     """Return the attributes, keyed by name, in the order of the table, and report the guesses about them.
 
-    keep: a mask of the usable rows. Raises BncliError if no attribute is left, and UsageError if an option names a part
-    of a column that holds no dates.
+    keep: a mask of the usable rows. Raises BncliError if no attribute is left or if the files disagree about a type,
+    and UsageError if an option names a part of a column that holds no dates.
     """
     interpreter = _ColumnInterpreter(keep, roles, table, source)
     for name in roles.attributes:
@@ -226,7 +226,7 @@ class _ColumnInterpreter:
         self.notes = _ColumnNotes()
         self.date_columns: set[str] = set()
         self.form: Form | None = None
-        """The form of the last column taken; the next three (see `ColumnDecision`) describe the same column."""
+        """The form of the last column taken. The next three (see `ColumnDecision`) are set only by `_explain_text`."""
         self.marks: Sequence[str] = ()
         self.without_marks = ""
         self.advised: Sequence[str] = ()
@@ -307,7 +307,7 @@ class _ColumnInterpreter:
         self.notes.dates[f"{endings} (read as {recognized.description}{instead})"].append(name)
 
     def _add_names(self, name: str, column: ColumnBuilder, *, explain: bool) -> None:
-        """Add a column of names, or leave it out if it has more distinct values than half the number of rows.
+        """Add a column of names, or leave it out if it has too many distinct values (see the module docstring).
 
         explain: whether to add notes on what else the column might be.
         """
@@ -363,7 +363,7 @@ class _ColumnInterpreter:
 
 
 def are_plain_numbers(levels: pa.Array) -> bool:
-    """Return whether the distinct values are all plain numbers, and more than two."""
+    """Return whether all of the values are plain numbers, and more than two of the numbers are distinct."""
     numbers, wrong = to_numbers(levels, ())
     return wrong is None and has_more_than_two([numbers])
 
@@ -413,10 +413,11 @@ def _note_about_exception(name: str, column: ColumnBuilder, tokens: MissingToken
 
 
 def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -> tuple[str, str, list[str]]:
-    """Return why a column of nearly only numbers or dates is text, a note about it, and the advised tokens.
+    """Return why a column in which nearly all values are numbers or dates is text, a note, and the advised tokens.
 
     The reason is, for example, "dates except for a few values". The note advises adding the tokens to the missing
-    tokens. All three are empty for a column of names; the tokens may be empty otherwise. dates: as in `Source`.
+    tokens. All three are empty for a column of names; in other cases the note or the tokens may be empty. dates: as in
+    `Source`.
     """
     if len(levels) < _MIN_NEAR_MISSES:
         return "", "", []
@@ -464,7 +465,7 @@ def _recognize_numbers_with_words(
     """Return the form of a column of numbers that contains a few words, such as "k.A." or "<5", or None.
 
     Conventions: at most three distinct words, in at most 10 % of the rows with a value; more than two distinct numbers,
-    which are not codes with leading zeros. A number or a date in another form than the rest is not a word.
+    which are not codes with leading zeros. A number or a date in a form of its own is not a word.
     """
     if len(column.texts()) <= 3:
         return None  # three distinct numbers and a word are four texts
@@ -513,9 +514,10 @@ def _number_masks(texts: pa.Array, source: Source) -> list[Mask]:
 def recognize_format(
     name: str, texts: pa.Array, tokens: MissingTokens, source: Source, delimiter: str | None
 ) -> RecognizedFormat | None:
-    """Return the form of numbers in a national form, or of dates, that all distinct strings have, or None.
+    """Return the national form of numbers, or the form of dates, that all strings have, or None if there is none.
 
-    delimiter: separates the fields of the file; None for a columnar file, in which strings are not read as numbers.
+    Missing tokens are ignored; there must be more than two distinct values. texts: distinct strings. delimiter:
+    separates the fields of the file; None for a columnar file, in which strings are not read as numbers.
     """
     sample = distinct_levels(texts.slice(0, _N_SAMPLED), tokens.number)
     if len(sample) <= 2 and len(texts) <= _N_SAMPLED:

@@ -49,7 +49,8 @@ _ROLES = {
 _NAME_KEYS = ("class", "weights")
 _LIST_KEYS = ("categorical", "numeric", "ignore")
 _MAX_NUMERIC_LABELS, _MIN_ROWS_PER_LABEL = 20, 50
-"""More numeric labels than the first, with fewer rows per label than the second, are taken to be measurements."""
+"""With more numeric labels than the first limit, the labels look like measurements if there are fewer rows per label
+than the second limit, or if some labels are not integers."""
 _OPTIONS_WITHOUT_EFFECT_ON_CODES = (
     *("format", "delimiter", "ignore", "categorical", "numeric", "weights", "schema_file", "missing_tokens"),
     *("on_bad_row", "drop_unlabelled", "dates", "decimal", "encoding", "use", "drop_incomplete", "names"),
@@ -107,8 +108,8 @@ def assign_roles(
 
     names, where: the columns of the table, and its name for messages. cuts: cuts that fix the attributes and their
     types, or None. nested: the columns of structs, lists and maps, and the word for their values. Raises UsageError or
-    BncliError if a given column does not exist or has two roles, and (with `need_attributes`) if there is no column
-    besides the class.
+    BncliError if a given column does not exist, has two roles, is nested or contradicts the cuts, and (with
+    `need_attributes`) if there is no column besides the class.
     """
     lists = (split_names(columns, names) for columns in (source.categorical, source.numeric, source.ignore))
     options = DeclaredRoles(None, source.class_name, source.weights, *lists)
@@ -276,7 +277,8 @@ def _used_columns(
 ) -> tuple[frozenset[str] | None, frozenset[str]]:
     """Return the columns given by --use, or None for all columns, and the parts of dates that it excludes.
 
-    If a part such as `signup.month` is named, its column is used, and the other parts are excluded.
+    If a part such as `signup.month` is named, its column is used; the other parts are excluded unless the column itself
+    is named too. Raises UsageError for an unknown column and for one that is also ignored.
     """
     if not source.use:
         return None, frozenset()
@@ -376,7 +378,7 @@ def look_like_data(names: Sequence[str]) -> bool:
 
 
 def read_schema_file(source: Source) -> DeclaredRoles:
-    """Read the roles in the schema file, or return no roles if there is no file; raise BncliError if it is invalid."""
+    """Return the roles in the schema file, or no roles without one; raise BncliError if it is unreadable or invalid."""
     path, data = source.schema_file, source.paths
     if not path and len(data) == 1 and data[0] != "-" and not os.path.isdir(data[0]):
         # NAME.schema.json beside a single data file
@@ -446,9 +448,10 @@ def read_coded(source: Source) -> Columns:
 
 
 def put_positive_second(table: Columns, positive: str | None) -> Columns:
-    """Return the table with `positive` as the second of its two labels, or unchanged if `positive` is None.
+    """Return the table with `positive` as the second of its two labels.
 
-    Raises UsageError if it is not a label, or if there are not two labels.
+    The table is returned unchanged if `positive` is None or if it has no class column. Raises UsageError if it is not a
+    label, or if there are not two labels.
     """
     if positive is None or table.label is None:
         return table

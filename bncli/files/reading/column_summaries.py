@@ -92,7 +92,7 @@ class ColumnSummary:
     - decision: how the column is used as an attribute
     - example: a value that is not missing, or ""
     - digest: a hash that is equal for columns that are equal in every row
-    - is_plain: whether the column is the class, and its values are plain numbers, more than two
+    - is_plain: whether the column is the class, with more than two distinct values, all of them plain numbers
     """
 
     counted: ValueCounts

@@ -99,7 +99,7 @@ class TextBlock:
 
 
 class TextFile:
-    """An open text file whose header has been read; `blocks` yields the rest."""
+    """An open text file whose header has been read; `blocks` yields its rows."""
 
     def __init__(
         self, stream: Stream, delimiter: bytes | None, names: tuple[str, ...] | None, block_size: int | None
@@ -177,9 +177,9 @@ def read_header(
 
 
 def _await_first_row(stream: Stream, delimiter: bytes | None, text: bytes, line: int) -> tuple[int, int, bytes, bytes]:
-    """Return the result of `_first_row`, followed by `text` and the bytes read to find the end of the row.
+    """Return the result of `_first_row`, and `text` with the bytes appended that were read to find the row's end.
 
-    Raises BncliError if the text is empty, or if the row, which begins on line `line`, does not end.
+    Raises BncliError if the text is empty, or if the row, which begins on line `line`, does not end or is too long.
     """
     path = stream.owner.name
     # The bytes at hand are searched before more are awaited: a header that arrives slowly may be complete already.
@@ -202,8 +202,8 @@ def _await_first_row(stream: Stream, delimiter: bytes | None, text: bytes, line:
 def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, int, bytes]:
     """Return the end of the first row (0 if it lies beyond the text), its number of fields, and the delimiter.
 
-    If no delimiter is given, the one that yields the most fields is chosen from comma, tab, semicolon and bar (ties:
-    the first).
+    If no delimiter is given, the one that yields the most fields is chosen from comma, tab, semicolon and bar (in a
+    tie, the first of these).
     """
     candidates = [delimiter] if delimiter else [bytes([d]) for d in _DELIMITERS]
     return max((_first_row_by(text, d, at_end) for d in candidates), key=itemgetter(1))
@@ -575,9 +575,9 @@ def _drop_malformed(rows: _Rows) -> _Rows:
 
 
 def _parse_columns(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
-    """Parse the columns in `kinds`; return them keyed by position, as strings if a number is not finite.
+    """Parse the columns in `kinds`; return them keyed by position.
 
-    Raises pa.ArrowInvalid if parsing fails.
+    A column with a number that is not finite is returned as strings. Raises pa.ArrowInvalid if parsing fails.
     """
     # Arrow refuses bytes without any row ("Empty CSV file"); here they are a block without rows.
     if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):

@@ -38,11 +38,11 @@ _MONTH_NUMBERS = np.array(list(MONTH_NUMBERS.values()))
 _START_OF_YEAR_1 = -62135596800
 """In seconds since 1970."""
 _TWO_NUMBERS = "[0-9][^0-9]+[0-9]"
-"""A pattern that every date and time contains, as a quick test, since the patterns of dates take long to compile."""
+"""A pattern that occurs in every date and time; a quick test, since the patterns of dates take long to compile."""
 
 
 def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
-    """Return whole seconds since 1970 (since midnight for times), NaN for other strings, and a mask of the dates.
+    """Return whole seconds since 1970 (since midnight for times), NaN for other strings, and a mask of valid ones.
 
     order: the order of day, month and year in dates that are written in three numbers; `time` for times of the day.
     """
@@ -59,7 +59,7 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
 
 
 def _parse_iso_dates(texts: pa.Array) -> Array | None:
-    """Return the seconds of ISO dates and times without a zone, or None if any other string occurs (the fast path)."""
+    """Return the seconds of ISO dates and times without a zone, or None if any string is not one (the fast path)."""
     if not pc.all(pc.match_substring_regex(texts, f"^{ISO}$")).as_py():
         return None
     try:
@@ -71,7 +71,7 @@ def _parse_iso_dates(texts: pa.Array) -> Array | None:
 
 
 def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
-    """Return the seconds of the strings that have this shape, (N,), and NaN for all others."""
+    """Return the seconds of the strings with this shape, (N,); NaN for other strings and for nonexistent dates."""
     match = pc.extract_regex(texts, f"^{date_pattern(shape)}$")
     fits = match.is_valid().to_numpy(zero_copy_only=False)
     seconds = np.full(len(texts), np.nan)

@@ -10,9 +10,9 @@ Once the decimal mark is known, every other mark can only separate thousands, so
 and the currency or percent sign. Thousands are groups of three digits, all separated by the same mark; the first group
 has one to three digits and does not begin with 0.
 
-Conventions: if all values of a column are numbers with either decimal mark (`1,234`), the mark they contain is the
-decimal mark if a number of four or more digits has no mark. Otherwise it separates thousands if some numbers have no
-mark. If every number has the mark, a comma is the decimal mark if semicolons separate the fields of the file, and a
+Conventions: if all values of a column are numbers whichever mark is the decimal one (`1,234`), the mark they contain is
+the decimal mark if a number of four or more digits has no mark. Otherwise it separates thousands if some numbers have
+no mark. If every number has the mark, a comma is the decimal mark if semicolons separate the fields of the file, and a
 point is the decimal mark if they do not.
 """
 
@@ -45,7 +45,7 @@ _CURRENCIES = (
 _SIGNS = r"US\$|C\$|A\$|R\$|€|\$|£|¥|₹|₽|₺|₩|₪|₴|zł|Kč|Ft|Fr\.|kr|Rs|%"
 _AFFIX = rf"^[(+-]*(?P<x>{_CURRENCIES}|{_SIGNS}) ?[0-9.,+-]|[0-9.,] ?(?P<y>{_CURRENCIES}|{_SIGNS})[)-]*$"
 _MIN_SPECIAL = 2
-"""A column has a national form only if at least this many distinct strings are not plain numbers."""
+"""Unless the decimal mark is given, a national form needs at least this many distinct strings that are not plain."""
 
 
 def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
@@ -98,7 +98,7 @@ def _parse_each(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, M
 
 
 def to_finite(numbers: pa.Array) -> NDArray[Any] | None:
-    """Return an Arrow array of numbers in NumPy, with NaN for nulls, or None if a number is not finite."""
+    """Convert an Arrow array of numbers to NumPy, with NaN for nulls; return None if a number is not finite."""
     values: NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
     if pa.types.is_integer(numbers.type):
         return values
@@ -110,8 +110,8 @@ def guess_kinds(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[Val
     """Return the type that the strings of each column suggest; all columns have the same length.
 
     A column is INTEGER or NUMBER if it has more than two distinct numbers, none with leading zeros, and otherwise only
-    missing values; all other columns are TEXT. All columns are examined together, since each column of a wide table has
-    few strings.
+    missing values; it is INTEGER if all of its numbers are integers within int64. All other columns are TEXT. All
+    columns are examined together, since each column of a wide table has few strings.
     """
     if not columns:
         return []
@@ -150,7 +150,7 @@ def has_leading_zeros(texts: pa.Array) -> bool:
 
 
 def look_like_codes(texts: pa.Array, counts: Integers) -> bool:
-    """Return whether distinct strings, stripped of blanks, are codes such as 01234; `counts` is how often each occurs.
+    """Return whether distinct strings, stripped of blanks, are codes such as 01234; `counts` has the frequency of each.
 
     Codes consist of digits only. If zero (written 0 or 000) is more frequent than any other value, the column is taken
     to be a count of something that is usually absent, and not a code.
@@ -179,7 +179,8 @@ def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> tuple[Num
 
     decimal: the decimal mark that the user gave, or None. delimiter: separates the fields of the file. The form is
     ambiguous if the strings are also numbers, but other ones, with the other decimal mark. Returns None if there is no
-    such form, or if it is not needed because at most one string is not a plain number.
+    such form, if both marks occur and either could be the decimal mark, or if no mark is given and at most one string
+    is not a plain number.
     """
     if decimal is None:
         wrong = to_numbers(texts, ())[1]
@@ -203,7 +204,7 @@ def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> tuple[Num
 
 
 def fitting_forms(texts: pa.Array, decimal: str | None) -> list[NumberForm]:
-    """Return the forms in which all of the strings are numbers: with a decimal point, a decimal comma, both or none.
+    """Return the forms in which all of the strings are numbers: with a decimal point, a decimal comma, both or neither.
 
     decimal: the only decimal mark to try, or None for both.
     """

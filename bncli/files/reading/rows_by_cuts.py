@@ -53,7 +53,7 @@ from bncli.files.reading.values import strip_texts
 from bncli.watch import Note, Run
 
 ROWS_PER_BATCH = 1 << 16
-"""The number of rows in a batch of a `.codes` file."""
+"""The number of rows in each batch of a `.codes` file except the last, which may be smaller."""
 _WHOLE_WEIGHTS = "multiply all weights by the same power of ten"
 
 
@@ -76,7 +76,7 @@ class CodedBatches:
     """An open table whose rows are encoded by cuts, iterated once; `labels` has the labels that have occurred so far.
 
     Raises BncliError for a value that is not among the levels, for a weight that is not an integer and, at the end, for
-    rows without a class (unless the source drops them).
+    rows without a class (unless the source drops them) and for a token such as NA among labels that are all numbers.
     """
 
     def __init__(self, source: Source, cuts: Cuts, *, run: Run = Run()) -> None:
@@ -247,7 +247,7 @@ class SampledTable:
     """A table that exceeds the budget, after its first pass.
 
     - rows: the sample
-    - n_rows: the number of rows of the whole table, including rows that are dropped
+    - n_rows: the number of well-formed rows of the whole table, including rows that are dropped
     - files: the path, the size in bytes, and the modification time in nanoseconds of each file
     """
 
@@ -265,7 +265,7 @@ class SampledTable:
     def count(self, cuts: Cuts) -> int:
         """Return the number of rows that have a class, a positive weight and, if the source requires it, all values.
 
-        The table is read again unless all of its rows are usable.
+        The table is read again if it has weights or if the source drops unlabelled or incomplete rows.
         """
         drops_incomplete = self.source.drop_incomplete
         if self.rows.weights is None and not self.source.drop_unlabelled and not drops_incomplete:
@@ -361,7 +361,7 @@ def _changed_file(path: str) -> BncliError:
 
 
 _EncodedBlock = tuple[int, int, CodedRows]
-"""The number of rows of a block, the number of rows without a class, and the codes of the usable rows."""
+"""The number of rows of a block, how many of positive weight lack a class, and the codes of the usable rows."""
 
 
 def _encoded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run) -> Iterable[_EncodedBlock]:
@@ -411,7 +411,7 @@ def _encode_block(
     roles: ColumnRoles,
     drop_incomplete: bool,
 ) -> tuple[RowBlock, int, CodedRows]:
-    """Parse a raw block; return its rows, the number of rows without a class, and the codes of the usable rows."""
+    """Parse a raw block; return its rows, how many of positive weight lack a class, and the usable rows as codes."""
     block, parts = parse_encoded(raw, encoders, [encoder.request for encoder in encoders], tokens)
     columns = {name: column for part in parts for name, column in part.items()}
     label = columns.pop(roles.class_name)

@@ -53,7 +53,7 @@ _N_NAMED = 3
 
 @dataclass(frozen=True)
 class LevelLookup:
-    """The codes of strings for given levels: codes[i] is the code of texts[i]; other strings are stripped of blanks."""
+    """The codes of strings for given levels: codes[i] is the code of texts[i]; other strings are stripped first."""
 
     levels: tuple[str, ...]
     missing: tuple[str, ...]
@@ -372,7 +372,10 @@ def read_labelled(
 
 
 def _carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
-    """Return the strings of all row blocks as a column, numeric if there are more than two numbers and nothing else."""
+    """Return the strings of all row blocks as a column.
+
+    It is numeric if all values that are not missing are numbers, and more than two of them are distinct.
+    """
     encoded = pa.chunked_array(blocks, pa.string()).combine_chunks().dictionary_encode()
     texts, rows = encoded.dictionary, encoded.indices.to_numpy()
     numbers, wrong = to_numbers(texts, tokens.number)

@@ -200,7 +200,7 @@ class ValueEncoder:
 
 
 def _text_of_float(value: float) -> str:
-    """Format a float as Arrow does: integers without a point, exponents from 1e10 on and below 1e-6."""
+    """Format a float as Arrow does: integers without a point, and exponents below 1e-6 and from 1e10 upwards."""
     if not math.isfinite(value):
         return str(value)
     if value == 0:
@@ -264,7 +264,7 @@ def seconds_of_text(text: str, order: DateOrder) -> float:
 
 
 def full_year(two_digits: _Year) -> _Year:
-    """Return the year with these last two digits in the hundred years from FIRST_TWO_DIGIT_YEAR on."""
+    """Return the year with these last two digits in the 100 years that begin with FIRST_TWO_DIGIT_YEAR."""
     return FIRST_TWO_DIGIT_YEAR + (two_digits - FIRST_TWO_DIGIT_YEAR) % 100
 
 
@@ -305,7 +305,7 @@ def _seconds_of_match(parts: Mapping[str, str | None], shape: str, order: DateOr
 def shapes_of_order(order: DateOrder, *, is_iso: bool = False) -> tuple[str, ...]:
     """Return the shapes of the dates that can be read with an order.
 
-    With `is_iso`, dates of the order `yymd` have the shape of ISO dates, and no others.
+    If `is_iso`, the order `yymd` has only the shape of dates with a four-digit year first.
     """
     if order == "time":
         return ("time",)

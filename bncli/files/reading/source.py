@@ -129,10 +129,10 @@ class ValueKind(Enum):
 class ColumnRequest:
     """A column to read from every row block, and its type.
 
-    If numbers are requested and a block contains other strings, the whole block is returned as strings; if `strict`,
-    only the rows with such strings are malformed. A `weight` is strict, must be present, and is 0 or between 1e-100 and
-    1e100. With a `form`, the strings are returned as numbers: for a DateForm, as seconds since 1970 (or since midnight
-    for times of day), regardless of the part that the form names.
+    If numbers are requested and a block contains other strings, all its values are returned as strings; if `strict`,
+    the rows with such strings are malformed instead. A `weight` is strict, must be present, and is 0 or between 1e-100
+    and 1e100. With a `form`, the strings are returned as numbers: for a DateForm, as seconds since 1970 (or since
+    midnight for times of day), regardless of the part that the form names.
     """
 
     name: str

@@ -36,8 +36,8 @@ def read_split_columns(
 ) -> SplitBy | None:
     """Return the groups and times by which rows are split, or None without `--group` and `--time`.
 
-    The builders keep their blocks. Raises UsageError for a `--gap` that does not suit the time column, and BncliError
-    if a row has no time, or if the time column holds neither numbers nor dates in one format.
+    The builders keep their blocks. Raises UsageError for a `--gap` that is invalid or does not suit the time column,
+    and BncliError if a row has no time, or if the time column holds neither numbers nor dates in one format.
     """
     if not group and time is None:
         return None
@@ -67,7 +67,7 @@ def read_split_columns(
 
 
 def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None:
-    """Raise BncliError if the rows cannot be split; report rows without a group, and labels that occur in one group.
+    """Raise BncliError if the rows cannot be split; report rows without a group, and labels in only one group.
 
     rows: the rows that are left after unusable rows were dropped.
     """

@@ -63,9 +63,9 @@ class Table:
             hint = "choose another file for the malformed rows"
             raise UsageError("--on-bad-row would overwrite the data", where=source.on_bad_row, hint=hint)
         self._spools: dict[str, BinaryIO] = {}
-        """Decompressed copies of columnar files, which must be seekable, keyed by path."""
+        """Copies of compressed and piped columnar files, which must be seekable, keyed by path."""
         self._first: TextFile | ColumnarFile | None = None
-        """The first file, or None once its rows have been read."""
+        """The first file, or None once the rows of a file have been requested."""
         try:
             first = self._first = self._open_rows() if source.rows is not None else self._open(self._inputs[0])
         except BaseException:
@@ -93,7 +93,7 @@ class Table:
         self.close()
 
     def head(self) -> dict[str, ColumnRequest] | TextBlock | None:
-        """Return the column requests of a columnar file, the first block of a text file, or None for no rows of text.
+        """Return the column requests of a columnar file, or the first block of a text file (None if it has none).
 
         The requests suit the types in the schema of the first file. Call it before `raw_blocks`, which yields the first
         block again.

@@ -192,7 +192,7 @@ def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bo
 
 @dataclass(frozen=True)
 class ParsedBlock:
-    """A row block of a file, with its columns in the form that is kept.
+    """A row block of a file, with its columns as they are kept in memory.
 
     - leading_zeros: the columns in which a number has leading zeros, among those that were searched for them
     - requests: how the columns were requested
@@ -297,7 +297,7 @@ def _read_again(
     *,
     any_bad: bool,
 ) -> None:
-    """Settle the types, and read the blocks of text columns again that had been read as numbers.
+    """Settle the types, and read again those blocks of text columns that had been read as numbers.
 
     any_bad: whether there were malformed rows, since the same rows must then be malformed again. Raises BncliError if
     the file has changed.
@@ -535,7 +535,7 @@ class RowSampler:
         return rows
 
     def _lower_limit(self, columns: Sequence[ColumnBuilder]) -> None:
-        """Lower the limit to the key of the SAMPLE_ROWS-th row, and drop the rows with higher keys."""
+        """Lower the limit to the SAMPLE_ROWS-th lowest key above 0, and drop the rows with higher keys."""
         # rows that are kept as first ones have the key 0 and do not count
         sampled = np.concatenate([keys[keys > 0] for keys in self._keys])
         self._limit = np.partition(sampled, SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1]
