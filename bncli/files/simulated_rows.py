@@ -67,7 +67,7 @@ class _CsvRows:
         """Levels of each categorical column, quoted for CSV; empty before the first block."""
 
     def write(self, columns: Columns) -> None:
-        """Write the next rows, all of which have a class."""
+        """Write the next rows, all of which have a class; the first call also writes the header."""
         by_name = _columns_by_name(columns)
         is_first = not self._levels
         if is_first:

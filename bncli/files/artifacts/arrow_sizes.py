@@ -44,8 +44,8 @@ class _Message(NamedTuple):
 def check_sizes(file: BinaryIO, kind: str, path: str, memory: int | None) -> int:
     """Return the number of rows; raise BncliError if a message is invalid or claims more than could be true.
 
-    A message must not claim more than the file or the free memory can hold. kind: "stream" or "file". memory: free
-    memory in bytes, or None to skip this check.
+    A message must not claim more than the file can hold, nor a compressed batch more than the free memory. kind:
+    "stream" or "file". memory: free memory in bytes, or None to skip this check.
     """
     size = file.seek(0, os.SEEK_END)
     try:

@@ -286,7 +286,7 @@ def _read_description(archive: Archive, path: str) -> Node:
 
 
 def _read_self_test(archive: Archive, model: Model, n_rows: int) -> SelfTest:
-    """Return the rows that the model is verified with, and their probabilities, with `n_rows` rows.
+    """Return the `n_rows` rows that the model is verified with, and the probabilities stored for them.
 
     A code equal to the cardinality of its attribute stands for an unknown value.
     """

@@ -239,9 +239,9 @@ class Axis:
 def axis_of(values: Sequence[float], logarithmic: bool | None = None) -> Axis:
     """Return an axis from the smallest to the largest value, with round ticks.
 
-    logarithmic: whether the axis should be logarithmic; by default if all values are positive and the largest is more
-    than _LOG_SPAN times the smallest. Exceptions: equal values are padded; a logarithmic axis that was requested for a
-    smaller ratio is widened; an axis without values runs from 0 to 1; a logarithmic axis with a value that is not
+    logarithmic: whether the axis should be logarithmic; None makes it so if all values are positive and the largest is
+    more than _LOG_SPAN times the smallest. Exceptions: equal values are padded; a logarithmic axis that was requested
+    for a smaller ratio is widened; an axis without values runs from 0 to 1; a logarithmic axis with a value that is not
     positive becomes linear.
     """
     low, high = min(values, default=0.0), max(values, default=1.0)

@@ -99,7 +99,7 @@ class InteractivePanel:
 
     thresholds: {"label", "other", "t", "tp", "fp", "positives", "negatives", "start", "costs", "frame"}; t, tp and fp
     are lists
-    what-if: {"inputs": [{"name", "options" or null, "value"}], "effects": bool}
+    what-if: {"inputs": [{"name", "options" or null, "value"}], "others": {name: value}, "effects": bool}
     """
 
     kind: Literal["thresholds", "what-if"]
@@ -141,7 +141,7 @@ class Page:
 
 
 def pictures_in(blocks: Sequence[Block]) -> Iterator[Picture]:
-    """Yield all pictures in order, including pictures in cards and in folded blocks."""
+    """Yield the pictures in order, including those in cards and folded blocks, but not in fallbacks."""
     for block in blocks:
         if isinstance(block, Picture):
             yield block
@@ -294,7 +294,7 @@ def _digest(source: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a fraction in per cent with one decimal, or with two significant digits if it is below 0.1 %.
+    """Format a fraction in per cent with one decimal, or with two significant digits between 0 and 0.1 %.
 
     A no-break space precedes the sign.
 

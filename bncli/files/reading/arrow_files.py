@@ -74,7 +74,8 @@ class ColumnarFile:
 
     - file: a seekable file; kind: its format, from `columnar_format`
     - keep_bad_rows: whether to read all columns, so that malformed rows can be written to a file
-    - memory: the free memory in bytes, or None if unknown; an Arrow file that needs more at once is refused
+    - memory: the free memory in bytes, or None if unknown; an Arrow file with a compressed batch of more bytes is
+      refused
     """
 
     def __init__(self, file: BinaryIO, kind: str, path: str, *, keep_bad_rows: bool, memory: int | None) -> None:

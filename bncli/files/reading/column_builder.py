@@ -6,9 +6,9 @@ distinct strings. Strings are kept unchanged, with their blanks, until all rows 
 and the final order of the levels cost one pass over the distinct strings and not over the rows.
 
 Conventions: a column is numeric if every value that is present is a finite decimal number and there are more than two
-distinct ones, unless all consist of digits only and some, such as 01234, have leading zeros: these are codes. A column
-of a columnar file that stores dates is a date column if there are more than two distinct ones. A column without any
-value is categorical and has no levels.
+distinct ones, unless all consist of digits only and some, such as 01234, have leading zeros: these are codes (see
+`look_like_codes` for an exception). A column of a columnar file that stores dates is a date column if there are more
+than two distinct ones. A column without any value is categorical and has no levels.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ColumnBuilder:
         self.non_numeric: NonNumericValue | None = None
         """The value that made this a text column, if its type was open."""
         self.has_leading_zeros = False
-        """Whether a number with leading zeros occurred; if all values consist of digits only, they are codes."""
+        """Whether a number with leading zeros occurred; if all values consist of digits only, they may be codes."""
         self.difference: BncliError | None = None
         """If the files of a table disagree about the type: the error to raise if the column becomes categorical."""
         self._all_whole = True

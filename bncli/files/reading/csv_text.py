@@ -84,7 +84,7 @@ class TextLayout:
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Whole rows of a text file; `line` is the line number of the first row in the file, counted from 1."""
+    """Whole rows of a text file; `line` is the number of the line on which the bytes begin, counted from 1."""
 
     layout: TextLayout
     data: bytes

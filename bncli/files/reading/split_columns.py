@@ -69,7 +69,7 @@ def read_split_columns(
 def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None:
     """Raise BncliError if the rows cannot be split; report rows without a group, and labels in only one group.
 
-    rows: the rows that are left after unusable rows were dropped.
+    rows: the usable rows of the table.
     """
     by = rows.split_by
     if by is None:
