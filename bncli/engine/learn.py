@@ -518,8 +518,8 @@ class _PenaltyChoice:
       cut points of all rows
     - as_read: all raw rows if the log-loss is to be computed on more rows than the sample, otherwise None
     - split: as in `_ChosenSettings`
-    - folds: the folds made so far, of which those of `try_folds` keep their fits; tried: the latest choice, on these
-      folds
+    - folds: the folds made so far; `try_folds` makes folds that store their fits
+    - tried: the latest choice by `try_folds`
     """
 
     recipe: Recipe
@@ -656,7 +656,7 @@ class _PenaltyChoice:
 class _TriedFolds(NamedTuple):
     """The choice on some folds: arcs (one of ARC_SETS) and penalty.
 
-    `losses` has the log-loss of each held-out row, `held_out` the mean over all of them.
+    `losses` has the log-loss of each held-out row, `held_out` the log-loss of all of them together.
     """
 
     arcs: str
@@ -742,8 +742,8 @@ def _choose_penalty_and_arcs(
     """Choose the arcs, the penalty or both on held-out rows; return one of ARC_SETS, and the penalty, chosen or fixed.
 
     The first result is `all` if the recipe does not choose arcs. If the list `tables` is given, the folds share the
-    structure, and the tables of the first fold are appended to the list. If `run.advise` is set and arcs are not
-    chosen, a note is sent if naive Bayes has a lower loss on the same rows.
+    structure, and the tables of the first fold are appended to the list. With `run.advise`, if arcs are not chosen and
+    naive Bayes has a lower loss on the same rows, a note says so.
     """
     method = PARAMETERS.method(recipe.param)
     assert method is not None

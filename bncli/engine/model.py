@@ -464,8 +464,8 @@ class TriedStructure(NamedTuple):
 ARC_SETS = ("class", "none", "supported", "all")
 """The sets of arcs that held-out rows may choose from, from few arcs to many.
 
-`class` has no arcs at all, `none` has no arcs between attributes, `supported` has, for each attribute, the first of its
-listed parents, as many as give the highest BIC, and `all` has all arcs that were learned.
+`class` has no arcs at all, `none` has no arcs between attributes, `supported` keeps the first m parents of each
+attribute, where m has the highest BIC, and `all` has all arcs that were learned.
 """
 
 
@@ -595,8 +595,9 @@ class ParameterUncertainty:
     - diagonal methods, (K, n_cells): the variances of the entries, which are treated as independent. If the model
       marginalizes missing values, (K, 2 n_cells): the variances, followed by the covariance of each entry with the
       other entries of its distribution, with its sign reversed
-    - other methods, (R, K - 1, n_cells): R deviations of the differences between the entries of each further class and
-      of the first class; the covariance of two differences is the sum over r of the products of their deviations
+    - other methods, (R, K - 1, n_cells): R deviations of the entries of the second and later classes minus the entries
+      of the first class; the covariance of two of these differences is the sum over r of the products of their
+      deviations
     """
 
     method: UncertaintyMethod
@@ -626,7 +627,7 @@ class Edit:
     """A change of an effect by hand, and what it replaced.
 
     - effect: the names of its attributes; action: one of EDIT_ACTIONS
-    - label: the label whose log-odds were given, or None for actions that treat all labels alike
+    - label: the label whose log-odds were edited, or None for actions that treat all labels alike
     - cells: names of the values concerned; values, before (cells, K): log-odds of each label against the geometric mean
       of the others, after and before the edit, divided by `temperature`
     - why, by, when: the reason, the author and the date as given, or ""

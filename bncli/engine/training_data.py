@@ -45,7 +45,7 @@ from bncli.recipe import Recipe
 from bncli.watch import Note, Run, Stage, silent
 
 MOST_ROWS, MOST_SCORES = 20_000, 200_000
-"""The maximum number of rows used, and the maximum of rows times classes, which never excludes FEWEST_ROWS rows."""
+"""At most MOST_ROWS rows are used, or MOST_SCORES / K if that is fewer, but no fewer than FEWEST_ROWS."""
 FEWEST_ROWS = 2_000
 MOST_RANKED = 500
 """The maximum number of attributes that are ranked, unless twice the number to keep is larger."""

@@ -5,7 +5,7 @@
 - `growing_samples`: descent on growing samples of many rows, then on all of them
 - `augmented_lagrangian`: minimisation under linear inequalities
 - `line_search`: searches along a direction
-- `objective`: what an optimizer receives and reports
+- `objective`: the objectives that optimizers receive, and the steps that they report
 
 An optimizer is a function `minimise_WORD(objective, start, *, tolerance, max_iterations, report) -> Optimum`. It
 depends on an `Objective` alone, not on networks, and calls `report(step, point)` at the start and after every

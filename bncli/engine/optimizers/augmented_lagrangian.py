@@ -48,7 +48,7 @@ LOOSE, TIGHTER, TIGHTEST = 1e-4, 0.1, 1e-2
 MOST_ROWS, ENTRIES = 2500, 1 << 24
 """The maximum number of binding rows that a preconditioner includes, and of matrix elements that it stores for them."""
 AT_A_TIME = 64
-"""The number of rows of C multiplied at a time."""
+"""The maximum number of rows of C M C' computed at a time."""
 WINDOW, STILL = 3, 10.0
 STALLED, NEAR = 15, 1e-5
 CLOSEST = 1e-8

@@ -4,9 +4,9 @@ bfgs    BFGS with the full matrix of the inverse Hessian (Nash 1990, Compact Num
         edition, algorithm 21), the BFGS of Feelders & Ivanovs 2006
 cg      conjugate gradients (Nash 1990, algorithm 22), the CG of Feelders & Ivanovs 2006, who used R's optim.
         Backtracking finds the first acceptable point along a direction, and the minimiser of the parabola through it is
-        taken instead if its value is lower. Usually at least two evaluations per iteration
-cgb     conjugate gradients with exact line searches by Brent's method, the CGB of Feelders & Ivanovs 2006. Fewer
-        iterations than `cg`, with more evaluations each
+        taken instead if its value is lower. An iteration usually takes at least two evaluations
+cgb     conjugate gradients with exact line searches by Brent's method, the CGB of Feelders & Ivanovs 2006. It takes
+        fewer iterations than `cg`, with more evaluations each
 
 BFGS starts from B = I. After every step s = x_{k+1} - x_k with change of gradient y = g_{k+1} - g_k and s'y > 0,
 

@@ -270,7 +270,7 @@ def brent_minimum(line: Line, bracket: Bracket) -> TrialStep:
 
 
 def _parabola_move(best: TrialStep, second: TrialStep, third: TrialStep) -> float:
-    """Return the move from the best step to the minimum of the parabola through three trials, or inf without one."""
+    """Return the move from the best step to the minimum of the parabola through three trials, or inf if none exists."""
     a, b = second.step - best.step, third.step - best.step
     if a == 0 or b == 0 or a == b or not math.isfinite(second.value + third.value):
         return math.inf

@@ -1,4 +1,4 @@
-"""What an optimizer minimises and reports: objectives, evaluations and steps."""
+"""The objectives that optimizers receive, and the evaluations and steps that they report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Objective:
     """A function f: R^P -> R, twice differentiable and bounded below by 0.
 
     - precondition: multiplies by a symmetric positive definite approximation of the inverse Hessian at the start
-    - refreshed(point, cost): returns such a function for another point; making it may take as long as about `cost`
+    - refreshed(point, cost): returns such a function for another point; computing it may take the time of about `cost`
       evaluations
     - hessian(point): returns a function that multiplies by the Hessian there, or by a positive semidefinite substitute
     - separable(value): returns whether a value this low shows that the infimum lies at infinity

@@ -84,7 +84,7 @@ TOLERANCE = 1e-10
 MUCH = 1 << 24
 """A note is reported if a pass fills at least this many table entries, which takes about a tenth of a second."""
 DIFFERENCE = 1e-5
-"""The largest change of a parameter between the two gradients of a difference."""
+"""The largest change of a parameter between the two points whose gradients are subtracted."""
 
 
 def learn_em(
@@ -245,7 +245,7 @@ class IncompleteSpace(Space):
 
     @cached_property
     def _curvature(self) -> Array:
-        """The diagonal D of the module docstring at the generative tables, wherever the optimization starts."""
+        """The diagonal D of the module docstring, at the generative tables wherever the optimization starts."""
         coordinates = self.coordinates
         return coordinates.gather(coordinates.curvature(coordinates.generative, self.mass))
 

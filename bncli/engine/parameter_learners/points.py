@@ -155,7 +155,7 @@ class _Fit(GroupedFit):
                 return merged, bias, values
 
     def join_violating_groups(self, groups: Sequence[Index], values: Sequence[Array]) -> list[Index] | None:
-        """Join two groups whose entries violate a monotonicity constraint, and return the groups, or None without any.
+        """Join two groups whose entries violate a monotonicity constraint; return the groups, or None if none do.
 
         If the two groups cannot be joined, all groups of the table are joined.
         """

@@ -1,4 +1,4 @@
-"""Parameters: what the parameter learners share, from the likelihood of the rows to the choice of the penalty.
+"""Parameters: the common parts of parameter learners, from the likelihood of the rows to the choice of the penalty.
 
 - `generative`: closed forms: smoothed relative frequencies, tables of a network
 - `likelihood`: the conditional log-likelihood of the rows, its gradient and products with its Hessian

@@ -37,11 +37,11 @@ PSEUDO_ROWS = 0.5
 MOST_PAIRED = 64
 """With more groups of levels, only neighbours in the order of the frequency of the first class are compared."""
 LEAST_COST, LEAST_FALL, MOST_SWAPS = 0.5, 1e-6, 6
-"""The cost of a group in nats, for each class beyond the first; the minimum fall of the objective by a split; and the
-maximum number of splits."""
+"""The cost of a group in nats, for each class beyond the first; the minimum decrease of the objective by a split; and
+the maximum number of splits tried."""
 MOST_EXCHANGES, EXCHANGE_COST, TRIED, MOST_NEW = 12, 4.0, 2, 5
-"""The maximum number of exchanges of tables; the minimum fall of the objective by an exchange, in nats; the number of
-tables that are fitted in place of each; and the maximum number of groups of a new table before further ones are split.
+"""The maximum number of exchanges of tables; the minimum decrease of the objective by an exchange, in nats; the maximum
+number of tables that are tried in place of each; and the maximum number of groups of a new table before further splits.
 """
 MOST_STATES = 200
 """The maximum number of partitions of a grid into boxes that are kept at a time."""
@@ -152,8 +152,8 @@ def equal_rows(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int])
     """Return the row of a card for each cell of a table, (cells,); all cells of a row have equal `numbers` (cells, K).
 
     With one attribute, neighbouring intervals with equal entries share a row, and a level or a missing value joins the
-    first row with the same entries. With several attributes, rows are `fewest_boxes`. `ordered` has the number of
-    intervals of each axis, which come first.
+    first row with the same entries. With several attributes, rows are the boxes of `fewest_boxes`. `ordered` has the
+    number of intervals of each axis, which come first.
     """
     if len(shape) > 1:
         return fewest_boxes(numbers, shape, ordered)
@@ -712,8 +712,8 @@ class GroupedFit(CardFit):
     ) -> list[tuple[int, Index]]:
         """Return up to TRIED tables with one group that gain most by a Newton step, and their new groups.
 
-        Groups are split one at a time, into two to `most` groups. With `beyond`, a table and its groups, only tables
-        that gain more than that table are returned.
+        The costs of the groups are subtracted from the gains. Groups are split one at a time, into two to `most`
+        groups. With `beyond`, a table and its groups, only tables that gain more than that table are returned.
         """
         n_labels = len(state.bias)
         # a Newton step gains g^2 / 2 (h + ridge); classes one against the rest gain K / (K - 1) times as much
@@ -842,9 +842,9 @@ class GroupedFit(CardFit):
         return joints
 
     def _best_split(self, state: _Joined, tried: set[tuple[int, bytes]]) -> tuple[int, Index] | None:
-        """Return the table and its groups after the split with the largest gain by a Newton step, or None without one.
+        """Return the table and its groups after the split with the largest gain by a Newton step.
 
-        Splits in `tried`, and splits that would break the order of a table, are excluded.
+        Splits in `tried`, and splits that would break the order of a table, are excluded; if none is left, return None.
         """
         best, found = 0.0, None
         for f, g, h in self._sums(state, [f for f, own in enumerate(state.values) if len(own) > 1]):

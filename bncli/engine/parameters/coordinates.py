@@ -112,7 +112,7 @@ class EntryCoordinates:
 
     @property
     def matrices(self) -> list[Any]:
-        """The map as one sparse matrix (K n_cells, P)."""
+        """The map as one sparse matrix (K n_cells, P), in a list."""
         from scipy.sparse import csr_array, diags_array
 
         return [
@@ -144,7 +144,7 @@ class SharedWeights:
 
     @property
     def matrices(self) -> list[Any]:
-        """The map as one sparse matrix (K n_cells, P)."""
+        """The map as one sparse matrix (K n_cells, P), in a list."""
         from scipy.sparse import csr_array
 
         entries = (self.scale.ravel(), (np.arange(self.index.size), self.index.ravel()))
@@ -205,7 +205,7 @@ class Predictors:
         return len(self.holders)
 
     def tables(self, parameters: Array) -> Array:
-        """Return the tables (any, n_cells) for parameters (any, M), with one row per class, for example."""
+        """Return the tables (k, n_cells) for parameters (k, M), with one row per class, for example."""
         cells = np.zeros((len(parameters), len(self.own)))
         cells[:, self.holders] = parameters
         # after the step of an attribute, a cell also has what its lowered cell has: sums over subsets, as in a zeta
@@ -215,7 +215,7 @@ class Predictors:
         return cells
 
     def sums(self, cells: Array) -> Array:
-        """Return the sums of `cells` (any, n_cells) over the cells in which each predictor is active, (any, M).
+        """Return the sums of `cells` (k, n_cells) over the cells in which each predictor is active, (k, M).
 
         This map is the transpose of `tables`.
         """
@@ -227,7 +227,7 @@ class Predictors:
         return totals[:, self.holders]
 
     def parameters(self, tables: Array) -> Array:
-        """Return the parameters (any, M) whose tables give every row the same sums as `tables` (any, n_cells)."""
+        """Return the parameters (k, M) whose tables give every row the same sums as `tables` (k, n_cells)."""
         contrasts = tables.copy()
         # inverse of the steps of `tables` (Möbius inversion)
         for raised, low in self._steps:
@@ -237,7 +237,7 @@ class Predictors:
         return np.array(sums, np.float64).reshape(len(tables), self.n_predictors)
 
     def transposed(self, parameters: Array) -> Array:
-        """Apply the transpose of the map `parameters` to sums (any, M); the result is (any, n_cells)."""
+        """Apply the transpose of the map `parameters` to sums (k, M); the result is (k, n_cells)."""
         cells = np.take(parameters, self.own, axis=1)
         for raised, low in reversed(self._steps):
             for row in cells:
@@ -256,7 +256,7 @@ class Predictors:
 
     @cached_property
     def _steps(self) -> list[tuple[Index, Index]]:
-        """The cells without the reference at each position in a family, and the cells that have it there instead."""
+        """For each position in a family, the cells without the reference there, and the cells with it there instead."""
         cells = np.arange(len(self.own))
         raised = [np.flatnonzero(low != cells) for low in self.lowered]
         return [(r, low[r]) for r, low in zip(raised, self.lowered, strict=True)]
@@ -278,17 +278,17 @@ class CellPredictors:
         return self.n_cells - (self.of_class is not None)
 
     def tables(self, parameters: Array) -> Array:
-        """Return the tables (any, n_cells) for parameters (any, M)."""
+        """Return the tables (k, n_cells) for parameters (k, M)."""
         cells = np.zeros((len(parameters), self.n_cells))
         cells[:, self.n_cells - self.n_predictors :] = parameters
         return cells
 
     def sums(self, cells: Array) -> Array:
-        """Apply the transpose of `tables` to cells (any, n_cells); the result is (any, M)."""
+        """Apply the transpose of `tables` to cells (k, n_cells); the result is (k, M)."""
         return cells[:, self.n_cells - self.n_predictors :]
 
     def parameters(self, tables: Array) -> Array:
-        """Return the parameters (any, M) whose tables give every row the same sums as `tables` (any, n_cells)."""
+        """Return the parameters (k, M) whose tables give every row the same sums as `tables` (k, n_cells)."""
         parameters = self.sums(tables).copy()
         if self.of_class is not None:
             start, end = self.of_class
@@ -296,7 +296,7 @@ class CellPredictors:
         return parameters
 
     def transposed(self, parameters: Array) -> Array:
-        """Apply the transpose of the map `parameters` to sums (any, M); the result is (any, n_cells)."""
+        """Apply the transpose of the map `parameters` to sums (k, M); the result is (k, n_cells)."""
         cells = self.tables(parameters)
         if self.of_class is not None:
             cells[:, 0] = cells[:, slice(*self.of_class)].sum(axis=1)

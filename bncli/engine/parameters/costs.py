@@ -1,4 +1,4 @@
-"""What a fit costs: memory, which is checked before anything is allocated, and floating-point operations for the trace.
+"""The cost of a fit: memory, which is checked before any is allocated, and floating-point operations for the trace.
 
 **Memory.** The tables of a network have n_labels * (1 + sum over families f of the cells of f) entries. Learning holds
 several vectors of that length at once; measured on large tables, closed forms hold 8, conjugate gradients and BFGS 16,

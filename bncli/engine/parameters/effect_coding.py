@@ -179,7 +179,7 @@ class Effects:
         return tuple(itertools.accumulate((family.n_cells for family in self.families), initial=1))
 
     def tables(self, parameters: Array) -> Array:
-        """Apply T to parameters (any, effects), one row per class; return cells (any, n_cells)."""
+        """Apply T to parameters (k, effects), one row per class; return cells (k, n_cells)."""
         if self._dense is not None:
             return np.asarray(parameters @ self._dense.T)
         values = parameters.T
@@ -188,7 +188,7 @@ class Effects:
         return np.ascontiguousarray(values.T)
 
     def sums(self, cells: Array) -> Array:
-        """Apply the transpose of T to cells (any, n_cells); return (any, effects)."""
+        """Apply the transpose of T to cells (k, n_cells); return (k, effects)."""
         if self._dense is not None:
             return np.asarray(cells @ self._dense)
         values = cells.T
@@ -224,7 +224,7 @@ class Effects:
                 yield block.family, np.arange(a, b), self._entries(block, chosen[a:b] - offset)
 
     def project(self, tables: Array) -> Array:
-        """Project tables (any, n_cells) onto the effects, and return the parameters (any, effects).
+        """Project tables (k, n_cells) onto the effects, and return the parameters (k, effects).
 
         Terms without a block are dropped, as described in the module docstring.
         """
@@ -235,7 +235,7 @@ class Effects:
             binned = self.families[block.family].binned_attributes
             positions[frozenset(binned[place] for place in block.places)] = b
         for family, bases, first in zip(self.families, self.bases, self.first_cells, strict=False):
-            # (any, codes of each attribute); every axis of codes becomes one of the constant and the functions
+            # (k, codes of each attribute); every axis of codes becomes one of the constant and the functions
             terms = tables[:, first : first + family.n_cells].reshape(len(tables), *family.shape)
             for axis, basis in enumerate(bases, start=1):
                 terms = np.moveaxis(np.tensordot(terms, coefficients(basis), (axis, 1)), -1, axis)
@@ -270,7 +270,7 @@ class Effects:
 
     @cached_property
     def _dense(self) -> Array | None:
-        """T as an array if it is small enough that a dense product takes less time than the call of a sparse one."""
+        """T as an array, or None if it is so large that a dense product could take longer than sparse ones."""
         n_cells = self.first_cells[-1]
         if n_cells * self.n_effects > DENSE:
             return None

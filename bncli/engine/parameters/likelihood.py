@@ -33,9 +33,9 @@ FEW_ROWS = 1 << 14
 KEPT_BYTES = 200 << 20
 """Sparse matrices are stored up to this total size; beyond it, they are rebuilt in every pass."""
 MOST_MERGED = 1 << 18
-"""Equal rows are merged among up to this many rows."""
+"""Equal rows are merged only if there are at most this many rows."""
 MERGE_WORK, MERGE_WORK_OF_ATTRIBUTE = 100.0, 25.0
-"""Approximate nanoseconds per row to find equal rows and to fuse the distinct ones, in all and per attribute."""
+"""Approximate nanoseconds per row to find equal rows and to fuse the distinct ones: fixed, and per attribute."""
 PASSES = 20.0
 """Merging must pay off within this number of passes."""
 SAMPLED, FEW_EQUAL = 1 << 12, 0.02
@@ -183,7 +183,7 @@ class ConditionalLikelihood:
         return np.ascontiguousarray((self.fusion.activations.T @ totals).T)
 
     def sums(self, row_values: Array) -> Array:
-        """Return the sums of `row_values` (any, N) over the rows in each cell, shape (any, n_cells)."""
+        """Return the sums of `row_values` (k, N) over the rows in each cell, shape (k, n_cells)."""
         bounds = self.data.bounds()
         states = [(codes, row_values[:, a:b]) for codes, (a, b) in zip(self.fusion.codes, bounds, strict=True)]
         return self.fusion.gather(self.data.reduce(_configuration_sums, self.fusion.members, states=states))

@@ -511,7 +511,7 @@ def fold_of_split(data: Dataset, split: RowSplit, seed: int) -> HeldOutFold:
 
 
 def is_measured_as_read(n_rows: int, n_attributes: int) -> bool:
-    """Return whether cuts are learned again to compute the held-out loss, for which all raw rows must be kept."""
+    """Return whether cuts are learned again to compute the held-out loss, which requires all raw rows."""
     return n_rows <= WHOLE_ROWS and n_rows * (n_attributes + 1) <= MOST_CELLS
 
 

@@ -123,7 +123,8 @@ LEAST_ROWS = 1 << 12
 MANY_ROWS, LEAST_OF_MANY = 3_000, 1 << 10
 """For effects, with more than MANY_ROWS rows, the minimum is only LEAST_OF_MANY, since effects vary less than cells.
 
-So it is with more than MANY_CLASSES classes, whose matrices would cost more than the passes that they save.
+The same minimum holds for cells with more than MANY_CLASSES classes, whose matrices would cost more than the passes
+that they save.
 """
 CELLS_OF_PREDICTOR = 4.0
 """The factor of lambda for predictors, chosen by experiment."""
@@ -134,7 +135,7 @@ MOST_FLAT = 1024
 FLAT_WORK = 0.3
 """The approximate time for n flat directions, in units of n^3 nanoseconds."""
 SCORES_IN_CACHE, FEWEST_AT_A_TIME = 1 << 17, 1 << 7
-"""The approximate number of scores computed at a time, but for at least FEWEST_AT_A_TIME rows."""
+"""The maximum number of scores computed at a time, unless FEWEST_AT_A_TIME rows have more."""
 FEATURE_ROWS = 1 << 11
 """The number of rows processed at a time, so that their effects stay in the cache."""
 LOOKED_UP, MULTIPLIED = 2.0, 0.1
@@ -213,7 +214,10 @@ class Whitening:
         return 1 if n_labels == 2 and len(self._scale) == 1 else n_labels
 
     def _size(self, passes: float, n_inverses: int) -> int:
-        """Return the number of columns that half of `passes` passes allows, or of all cells if STRETCH allows that."""
+        """Return the number of columns of the dense block that half of `passes` passes allows.
+
+        It is the number of all cells with rows if that exceeds the budget by no more than the factor STRETCH.
+        """
         budget = passes * self.likelihood.pass_work / 2
         largest = int((MAX_ENTRIES / self._n_inverses) ** 0.5)
         affordable = max(LEAST_SIZE, int((budget / dense_work(n_inverses)) ** (1 / 3)))

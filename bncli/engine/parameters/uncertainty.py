@@ -38,21 +38,22 @@ where the labels y of a row have probabilities proportional to P_ty / v_y, e_y i
 of the factors over the rows, so that the same factor in all weights and the penalty changes nothing.
 
 **The prior.** The penalty that predicts best is larger than the prior of the parameters: it also makes up for
-predictions by the optimum alone, which are more extreme than posterior means. With few rows intervals would be too
-narrow. So up to FEW_ROWS rows the posterior is averaged over penalties around the chosen one, lambda times each of
-FACTORS, with weights proportional to the likelihood of held-out rows (five folds) under the posterior predictive
+predictions by the optimum alone, which are more extreme than posterior means. With few rows, intervals based on it
+would be too narrow. So up to FEW_ROWS rows the posterior is averaged over penalties around the chosen one, lambda times
+each of FACTORS, with weights proportional to the likelihood of held-out rows (five folds, or one with many parameters)
+under the posterior predictive distribution
 
     P(y | x_t) = E softmax_y S_t,    S_t normal under the Laplace approximation
 
 (moderated outputs, MacKay 1992; weights by held-out likelihood: Geisser & Eddy 1979, JASA 74). The covariance of the
-mixture is the weighted mean of the covariances. To it are added, as deviations, the distance of each optimum to the
-tables of the model, which also contains what was shrunk after the optimization, and the bias of the chosen penalty to
-first order, for parameters that are further from their center c than expected under the prior:
+mixture is the weighted mean of the covariances. Two kinds of deviations are added to it: the distance of each optimum
+from the tables of the model, which also contains what was shrunk after the optimization, and the bias of the chosen
+penalty to first order, since parameters may be further from their center c than expected under the prior:
 
     sqrt(weight) (J p_lambda' - W),    lambda J Sigma (p - c)
 
-Independent entries are neither averaged nor widened. If the rows are too few to compare penalties, the strong one that
-is used is not an estimate of their spread: their prior is then standard normal, lambda = UNIT_PENALTY.
+Independent entries are neither averaged nor widened. If the rows are too few to compare penalties, the strong penalty
+that is used is no estimate of the spread of the parameters: their prior is then standard normal, lambda = UNIT_PENALTY.
 
 Sources: MacKay 1992, "A practical Bayesian framework for backpropagation networks", Neural Computation 4, and
 "The evidence framework applied to classification networks", Neural Computation 4.
@@ -83,8 +84,9 @@ from bncli.errors import UsageError
 from bncli.recipe import Recipe
 
 LEAST_PSEUDO_COUNT = 0.8
-"""Without rows, ln theta has a long lower tail, and a normal approximation is too wide on the upper side. With at least
-this many pseudo-counts, the intervals have their nominal level on simulated networks (tests/published)."""
+"""The minimum pseudo-count of a value in posteriors. Without rows, ln theta has a long lower tail, and a normal
+approximation is too wide on the upper side. With this minimum, the intervals have their nominal level on simulated
+networks (tests/published)."""
 MOST_NUMBERS = 1 << 22
 """The maximum number of elements of stored deviations (32 MiB)."""
 NUMBERS_PER_SLICE = 1 << 20
