@@ -14,10 +14,10 @@ The header is JSON under one key of the Arrow schema's metadata, and defines the
 `weights` is the name of the weights column. `sampled_rows` is the number of rows that the cuts were computed from, or
 null for all.
 
-The last batch has no rows. Its metadata hold what is known only after all rows were written: the number of rows per
-code and a checksum of the weights, by which damage is detected, and a sample of the rows as they were read. Choosing a
-penalty discretizes this sample anew. It is a compressed Arrow stream with the same columns as the codes: numeric
-columns (including parts of dates) as numbers, categorical columns as dictionary arrays. The sample has its own
+The last batch has no rows. Its metadata hold facts that are known only after all rows are written: the number of rows
+per code and a checksum of the weights, by which damage is detected, and a sample of the rows as they were read.
+Choosing a penalty discretizes this sample anew. It is a compressed Arrow stream with the same columns as the codes:
+numeric columns (including parts of dates) as numbers, categorical columns as dictionary arrays. The sample has its own
 checksum, which files written by early versions lack.
 
 If another process truncates a mapped file, the system sends SIGBUS to the process that reads the lost part, which ends

@@ -17,7 +17,7 @@ HEAD_BYTES = 1 << 16
 class FileKind(NamedTuple):
     """The kind of a file.
 
-    `kind` is model, counts, cuts, structure, monitor, json (any other JSON file), the word of an export format, or
+    `kind` is model, counts, cuts, structure, monitor, json (any other JSON file), the name of an export format, or
     other. `description` completes the sentence "this is ...".
     """
 

@@ -214,7 +214,7 @@ def series_plot(
 ) -> Drawing:
     """Draw one value and one dashed value per file; the tip of a dot has the name of the file and the value.
 
-    across: the word for a file on the axis. intervals: the lower and upper end of each error bar; None draws no bar.
+    across: the name of the horizontal axis. intervals: the lower and upper end of each error bar; None draws no bar.
     """
     drawing = Drawing(_PAGE_WIDTH, _PAGE_TOP + _SERIES_HEIGHT + 40, title)
     frame = Frame(drawing, _PAGE_LEFT, _PAGE_TOP, _SERIES_WIDTH, _SERIES_HEIGHT)

@@ -53,7 +53,7 @@ STYLE = (
 .region { fill: #e69f00; fill-opacity: 0.2; stroke: #b87d00; stroke-width: 1.5 }
 text { fill: #24292f; font-family: Helvetica, Arial, "DejaVu Sans", sans-serif }"""
 )
-"""CSS of every kind of line and mark on a light background; the colours are those of Okabe and Ito."""
+"""CSS of every kind of line and mark on a light background; the colours are from the palette of Okabe and Ito."""
 DARK = f"""\
 {", ".join(f".p{i}" for i in range(1, SHADES + 1))} {{ fill: #56b4e9 }}
 {", ".join(f".n{i}" for i in range(1, SHADES + 1))} {{ fill: #e69f00 }}
@@ -112,7 +112,7 @@ class Drawing:
         self._parts.append(f'  <rect class="{kind}" {place}>{_tip(tip)}</rect>')
 
     def path(self, kind: str, outline: str, *, width: float | None = None, tip: str = "") -> None:
-        """Draw a path in SVG notation; `width` is the line width in pixels, by default that of `kind`."""
+        """Draw a path in SVG notation; `width` is the line width in pixels, which by default depends on `kind`."""
         stroke = "" if width is None else f' stroke-width="{_number(width)}"'
         end = f">{_tip(tip)}</path>" if tip else "/>"
         self._parts.append(f'  <path class="{kind}" d="{outline}"{stroke}{end}')
@@ -172,7 +172,7 @@ class Drawing:
     def inline(self, description: str, *, role: Literal["img", "group"] = "img") -> str:
         """Return the drawing for a page that has the style; `description` is read by screen readers.
 
-        A drawing with links must have the role `group`, since screen readers skip what is inside an `img`.
+        A drawing with links must have the role `group`, since screen readers skip the content of an `img`.
         """
         width, height = _number(self.width), _number(self.height)
         label = escape(_without_controls(description), {'"': "&quot;"})

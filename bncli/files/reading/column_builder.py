@@ -92,7 +92,7 @@ class ColumnBuilder:
         self._n_reserved = 0
         """The number of rows that `_stored` may hold; 0 once a block lies elsewhere."""
         self._stored: NDArray[Any] = np.empty(0, np.int8)
-        """The values of the first `_n_stored` rows, of which the blocks are views."""
+        """The reserved memory; the blocks are views of its first `_n_stored` values."""
         self._n_stored = 0
 
     @property

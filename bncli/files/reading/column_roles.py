@@ -1,4 +1,4 @@
-"""The roles of columns: which one is the class, which are attributes and of what type, which holds the row weights.
+"""The roles of columns: which is the class, which are attributes (with their types), and which has the row weights.
 
 Users set roles with options and in a small JSON file, either NAME.schema.json beside the data or a file given by an
 option:
@@ -78,7 +78,7 @@ class ColumnRoles:
     left_out: columns that could be attributes, but that are not in the cuts supplied.
     in_form: columns that the cuts supplied read in a form, and the attributes that each becomes.
     ignored_parts: parts of dates that are not used.
-    nested: columns of structs, lists or maps that have no role and are left out, and the word for their values.
+    nested: columns of structs, lists or maps that have no role and are left out, with their types.
     group, time: columns by which rows are split; they are attributes only if the user gives their type.
     """
 
@@ -107,7 +107,7 @@ def assign_roles(
     """Return the role of every column.
 
     names, where: the columns of the table, and its name for messages. cuts: cuts that fix the attributes and their
-    types, or None. nested: the columns of structs, lists and maps, and the word for their values. Raises UsageError or
+    types, or None. nested: the types of columns of structs, lists and maps, keyed by column. Raises UsageError or
     BncliError if a given column does not exist, has two roles, is nested or contradicts the cuts, and (with
     `need_attributes`) if there is no column besides the class.
     """

@@ -67,8 +67,8 @@ class TableSummary:
     """The summary of a table; `columns` has the columns read in file order, including the class, keyed by name.
 
     - labels: the label that each counted string of the class stands for; None without a class or with too many labels
-    - names: all columns of the table, including structs, lists and maps, which are not read; `nested` has the words for
-      their types
+    - names: all columns of the table, including structs, lists and maps, which are not read; `nested` has the types of
+      these
     - ignored: columns that are read but are not attributes, class or weights
     """
 
@@ -415,7 +415,7 @@ def _without_words(form: Form | None) -> Form | None:
 
 @dataclass(frozen=True)
 class ColumnBudget:
-    """Limits on what is kept of a column: counts (values x classes), distinct values, and bytes of strings."""
+    """Limits per column on the counts (values x classes), distinct values and bytes of strings that are kept."""
 
     cells: int
     values: int

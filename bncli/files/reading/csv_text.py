@@ -56,7 +56,7 @@ ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
 MAX_ROW = 1 << 26
 """The maximum size of a row in bytes; without a limit, a file that is not a table would be read as a single row."""
 MAX_UNCLOSED = 8
-"""The maximum number of unclosed quotes in a file; each costs a search through 64 MB, or the rest of the file."""
+"""The maximum number of unclosed quotes in a file; each costs a search through 64 MB, or up to the end of the file."""
 LATIN = "set the encoding, as in --encoding latin-1"
 """The hint for text that is not UTF-8."""
 WRONG_DELIMITER = "if the delimiter is wrong, set it with --delimiter"
@@ -177,7 +177,7 @@ def read_header(
 
 
 def _await_first_row(stream: Stream, delimiter: bytes | None, text: bytes, line: int) -> tuple[int, int, bytes, bytes]:
-    """Return the result of `_first_row`, and `text` with the bytes appended that were read to find the row's end.
+    """Return the result of `_first_row`, and `text` followed by the bytes read to find the row's end.
 
     Raises BncliError if the text is empty, or if the row, which begins on line `line`, does not end or is too long.
     """

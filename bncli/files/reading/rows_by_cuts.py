@@ -380,7 +380,10 @@ def _encoded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Ru
 def encode_files(
     source: Source, begin: int, run: Run, cuts: Cuts, labels: tuple[str, ...], roles: ColumnRoles
 ) -> Iterator[_EncodedBlock]:
-    """Yield the encoded blocks of a table's files from index `begin` on."""
+    """Yield the encoded blocks of a table's files, starting at file `begin` (counted from 0).
+
+    Raises BncliError if the rows contradict the first pass, for example by an unknown value or a malformed row.
+    """
     tokens = MissingTokens.of(source.missing_tokens)
     as_text = roles.class_name in roles.categorical
     with Table(source, keep=False, memory=run.memory) as table:

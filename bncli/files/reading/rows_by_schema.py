@@ -226,7 +226,7 @@ class Batches:
                     yield batch
 
     def with_bad_rows(self, begin: int = 0) -> Iterator[tuple[Batch, tuple[BadRow, ...]]]:
-        """Yield each batch of the files from index `begin` on, with its malformed rows, which the caller handles."""
+        """Yield each batch, starting at file `begin`, with its malformed rows, which the caller must handle."""
         with self._table:
             yield from run_in_order(self._tasks(begin), self._run.threads)
 

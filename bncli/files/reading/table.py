@@ -79,7 +79,7 @@ class Table:
         self.delimiter = first.delimiter if isinstance(first, TextFile) else None
         """The delimiter of the first file, or None if it is columnar."""
         self.nested: Mapping[str, str] = first.nested if isinstance(first, ColumnarFile) else {}
-        """Columns of structs, lists or maps, and the word for their values."""
+        """The type of each column of structs, lists or maps, keyed by column."""
 
     def close(self) -> None:
         for file in self._inputs:
@@ -280,7 +280,7 @@ class TableHead:
 
     - n_rows: the number of rows, from the metadata of columnar files if `exact`, otherwise estimated
     - n_bytes: the total size of the files
-    - nested: columns of structs, lists or maps, and the word for their values
+    - nested: the type of each column of structs, lists or maps, keyed by column
     """
 
     names: tuple[str, ...]

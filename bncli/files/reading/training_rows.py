@@ -250,7 +250,7 @@ def _columns_to_search(builders: Sequence[ColumnBuilder]) -> list[str]:
 def parse_files(
     source: Source, begin: int, run: Run, requests: Sequence[ColumnRequest], watched: Sequence[str]
 ) -> Iterator[ParsedBlock]:
-    """Yield the blocks of a table's files from index `begin` on, in a form that can be sent to another machine.
+    """Yield the blocks of a table's files, starting at file `begin`, in a form that can be sent to another machine.
 
     If malformed rows are an error, the block with the first of them is the last one.
     """
@@ -338,7 +338,7 @@ class _TypeCheck:
         self._builder, self._tokens = builder, tokens
         self._is_stated = is_stated
         self._declared: tuple[str, str, str] | None = None
-        """The word of a columnar type, the first file that declares it, and the type."""
+        """How the declared type is read (`type_word`), the first file that declares it, and the type."""
         self._is_watched = builder.is_free
         self._path: str | None = None
         self._first: tuple[str, str] | None = None
@@ -560,7 +560,7 @@ class RowSampler:
 
 
 def row_keys(start: int, n: int, seed: int) -> NDArray[np.uint64]:
-    """Return the keys of the `n` rows from row `start` on, (n,): hashes of seed and position, which are never 0."""
+    """Return the keys of `n` rows that begin with row `start`, (n,): hashes of seed and position, which are never 0."""
     with np.errstate(over="ignore"):
         bits = np.arange(start, start + n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         bits += np.uint64((seed + 1) * 0xD1B54A32D192ED03 % 2**64)
