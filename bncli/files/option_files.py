@@ -59,7 +59,7 @@ def resolve_costs(value: Any) -> Any:
 
     The file is a CSV table: a header with the decisions, then one line per true label with the cost of each decision.
     The field above the labels may be absent, as in files that R writes. An empty field is allowed only for a correct
-    decision, which then costs nothing.
+    decision, which then costs nothing. Raises BncliError if the file cannot be read or is not such a table.
     """
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value

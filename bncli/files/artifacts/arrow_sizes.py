@@ -81,7 +81,10 @@ def _messages(file: BinaryIO, kind: str, size: int) -> Iterator[_Message]:
 
 
 def _message_at(file: BinaryIO, position: int, size: int) -> _Message | None:
-    """Return the message at a position of the file, or None at the end of a stream."""
+    """Return the message at a position of the file, or None at the end of a stream.
+
+    Raises _ClaimError if the message extends beyond the file.
+    """
     if not 0 <= position <= size:
         raise _ClaimError(f"a message at byte {position} of a file of {size}")
     file.seek(position)

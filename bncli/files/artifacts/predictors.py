@@ -76,7 +76,7 @@ MANY_BINNED = 256
 MOST_CODES = 1 << 24
 """The maximum total number of codes in all groupings of a file; a short `groups` list can describe many codes."""
 _MERGES, _GROUPS = "merges", "groups"
-"""Keys of binned families, since version 4 and version 5."""
+"""Keys of binned families, since version 4 and version 5 respectively."""
 
 
 class PredictorDescription(NamedTuple):

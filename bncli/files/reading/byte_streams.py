@@ -311,7 +311,10 @@ class Transcoder:
         self._at_end = False
 
     def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes, and no bytes only at the end of the source."""
+        """Return at most `size` bytes, and no bytes only at the end of the source.
+
+        Raises BncliError if the bytes of the source cannot be converted.
+        """
         while not self._ready and not self._at_end:
             raw, self._first = self._first or self._source.read(_TRANSCODED_AT_ONCE), b""
             self._at_end = not raw

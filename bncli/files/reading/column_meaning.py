@@ -255,7 +255,10 @@ class _ColumnInterpreter:
             self._take_text(name, column)
 
     def _take_text(self, name: str, column: ColumnBuilder) -> None:
-        """Add a text column as dates, as numbers in a national form or with words, or as names."""
+        """Add a text column as dates, as numbers in a national form or with words, or as names.
+
+        Raises BncliError if it would be names, and the files of the table disagree about its type.
+        """
         delimiter, texts = self._table.delimiter, column.texts()
         if len(texts) <= 2 and column.difference is None and all(map(_PLAIN_NUMBER.fullmatch, texts.to_pylist())):
             # One or two plain numbers are names and nothing else; wide tables have very many such columns.

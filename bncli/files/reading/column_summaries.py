@@ -55,7 +55,7 @@ MAX_VALUES = 1 << 14
 _MAX_CELLS, _MAX_TEXT = 1 << 24, 1 << 27
 """The maximum number of counts (values x classes), and of bytes of strings, for all columns together."""
 _MIN_CELLS, _MIN_TEXT = 1 << 11, 1 << 12
-"""The same limits per column are at least this, however many columns there are."""
+"""The minimum of the same limits per column, however many columns there are."""
 _MIN_WAITING = 1024
 _MAX_SHOWN = 10**6
 _MAX_WITNESSES = 256

@@ -48,9 +48,9 @@ from bncli.files.reading.source import (
 from bncli.files.reading.values import convert_values, find_faults
 
 BLOCK_SIZE = 1 << 21
-"""The size of a block in bytes."""
+"""The usual size of a block in bytes."""
 FIRST_BLOCK_SIZE = 1 << 18
-"""The first block is smaller: types are guessed from it, and the scores of a slow input appear sooner."""
+"""The size of the first block, which is smaller so that types are guessed and scores of a slow input appear sooner."""
 ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
 """Blocks of a wide table are larger, so that they hold about this many rows, up to this many bytes."""
 MAX_ROW = 1 << 26
@@ -259,7 +259,8 @@ def cut_blocks(
     """Yield the blocks of a file after its header, in order.
 
     pending, line: the bytes that were read beyond the header, and the number of the line on which they begin. size: the
-    size of a block in bytes; None means BLOCK_SIZE, or more if the table is wide.
+    size of a block in bytes; None means BLOCK_SIZE, or more if the table is wide. Raises BncliError for a row of more
+    than MAX_ROW bytes, and for more than MAX_UNCLOSED quotes that are never closed.
     """
     n_wanted = min(size or BLOCK_SIZE, FIRST_BLOCK_SIZE)
     if size is None:

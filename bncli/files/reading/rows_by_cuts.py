@@ -297,7 +297,10 @@ class SampledTable:
         return Columns(start, attributes, cuts.class_name, label, weights, origin)
 
     def row_blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
-        """Read the table again, and yield its usable rows in the row blocks that a `Dataset` of them would have."""
+        """Read the table again, and yield its usable rows in the row blocks that a `Dataset` of them would have.
+
+        Raises BncliError in the same cases as `blocks`.
+        """
         waiting: list[CodedRows] = []
         blocks = self.blocks(cuts)
         for start, stop in block_bounds(self.count(cuts)):

@@ -283,9 +283,9 @@ def read_labelled(
 
     needed: names of attributes, or None for all. The class is in the column of the model's class name unless the source
     names another column. Rows of weight 0 are dropped. Rows without a class are an error, unless the source drops them
-    or `keep_unlabelled` keeps them with the label MISSING. Missing columns are an error, unless the source allows them.
-    Columns in `source.carried` are returned too, with their own types, and the columns of groups and of time as
-    `split_by`.
+    or `keep_unlabelled` keeps them with the label MISSING. A label that the model does not have is an error. Missing
+    columns are an error, unless the source allows them. Columns in `source.carried` are returned too, with their own
+    types, and the columns of groups and of time as `split_by`.
     """
     if path := next(filter(is_codes, source.paths), None):
         what = "this file contains codes, but a model is tested on the values of a table"

@@ -127,7 +127,10 @@ def _units(columns: list[Index]) -> Index:
 
 
 def _times(column: ColumnBuilder, name: str, table: Table, source: Source) -> tuple[Array, bool]:
-    """Return the time of each row, (N,), in seconds if the column holds dates or times, and whether it does."""
+    """Return the time of each row, (N,), in seconds if the column holds dates or times, and whether it does.
+
+    Raises BncliError if a row has no time, or if the values are neither numbers nor dates in one format.
+    """
     tokens = MissingTokens.of(source.missing_tokens)
     form = column.request.form
     if column.request.kind is ValueKind.TEXT and form is None:

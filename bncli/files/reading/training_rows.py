@@ -99,7 +99,7 @@ def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None =
     """Read a table; return its usable rows and their number.
 
     With a `seed`, a table that exceeds BUDGET is sampled; then the second result is the number of all rows of the
-    table, usable or not.
+    table, usable or not. Raises BncliError if rows that are split by groups or by time would have to be sampled.
     """
     if is_codes_table(source.paths):
         coded = read_coded(source)
