@@ -5,8 +5,8 @@ the name of an option without its leading hyphens. Keys at the top level apply t
 keys in a table `[COMMAND]` apply to that command. A single value is accepted in place of a list, and an empty variable
 counts as not set.
 
-Settings for other commands are ignored. A setting of a learning option that has no effect together with the options on
-the command line is ignored with a note (`bncli.cli.learning_options`).
+Settings for other commands are ignored, and so is a setting that has no effect together with the options on the command
+line (`without_settings`); if it is a learning option, a note says so (`bncli.cli.learning_options`).
 
 The command `bncli config` prints every option that may be set, with its meaning and default, as a configuration file;
 with --schema it prints the JSON Schema of the output of a command.

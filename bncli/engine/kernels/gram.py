@@ -205,15 +205,18 @@ def co_occurrences(packing: Packing, configurations: Sequence[Index], factors: A
         rows = slice(start, start + ROWS)
         codes = [pack.codes([c[rows] for c in configurations]) for pack in packs]
         _add_rows(total, packs, slices, codes, factors[:, rows])
-    # the blocks on the diagonal are symmetric themselves, and exactly so after halving
-    for within in slices:
-        total[:, within, within] /= 2
-    total += total.transpose(0, 2, 1)
     packed = np.concatenate([np.zeros(0, np.intp), *(pack.indicators for pack in packs)])
     # an indicator that no configuration activates is in no pack
     places = np.empty(packing.n, np.intp)
     places[np.append(packed, np.setdiff1d(np.arange(packing.n), packed))] = np.arange(packing.n)
-    return total.take(places, axis=1).take(places, axis=2)
+    # one matrix after the other, so that temporary arrays are small
+    for c in total:
+        # the blocks on the diagonal are symmetric themselves, and exactly so after halving
+        for within in slices:
+            c[within, within] /= 2
+        c += c.T
+        c[:] = c.take(places, axis=0).take(places, axis=1)
+    return total
 
 
 def _add_rows(

@@ -55,6 +55,8 @@ MAX_SHARED = 800
 """With more shared parameters than this, only the diagonal is used."""
 MOST_SHIFTED = 1000
 """With more cells than this, only the diagonal of the equations for the shift common to all classes is used."""
+INVERTED_TOGETHER = 1 << 16
+"""The approximate number of elements of the matrices that are inverted at a time."""
 MOST_INVERTED_WHOLE = 48
 """Triangular matrices with more rows are split into halves, whose inverses are combined by matrix products."""
 
@@ -255,16 +257,15 @@ def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
     narrow = np.count_nonzero(of_penalty) == np.count_nonzero(diagonals)
     d = diagonals[:, :, np.newaxis] if narrow else of_penalty
     weighted = np.multiply if narrow else np.matmul
-    # the sum over all K classes, also where all share one matrix
-    total = inverses
-    if len(of_penalty) == 1:
-        total = inverses.sum(axis=0, keepdims=True) * (n_labels / len(inverses))
     # sum over y of (L_y - L_y A_y^-1 L_y), to be inverted for t
-    both_sides = d * total * d.transpose(0, 2, 1) if narrow else d @ total @ d  # L A^-1 L
     if len(of_penalty) == 1:
-        remainder = (n_labels * of_penalty - both_sides)[0]
+        # the sum over all K classes, also where all share one matrix
+        total = inverses.sum(axis=0) * (n_labels / len(inverses))
+        remainder = n_labels * of_penalty[0] - (d[0] * total * d[0].T if narrow else d[0] @ total @ d[0])
     else:
-        remainder = np.add.reduce(of_penalty - both_sides, axis=0)
+        remainder = np.zeros(inverses.shape[1:])
+        for own, factor, solved in zip(of_penalty, d, inverses, strict=True):
+            remainder += own - (factor * solved * factor.T if narrow else factor @ solved @ factor)
     least = RIDGE**2 * diagonals.max(axis=0)  # smaller values are rounding errors
     # symmetric up to rounding errors; made exactly so for the Cholesky factorisation
     inner = _inverse_in_units(np.maximum(np.diag(remainder), least) ** -0.5, (remainder + remainder.T) / 2)
@@ -441,19 +442,25 @@ def dense_work(n_blocks: int) -> float:
 
 
 def inverses_of(matrices: Array, penalties: Array) -> Array:
-    """Return `inverse` of each matrix with its penalty, both (1 or m, n, n), computing all at once if possible."""
+    """Return `inverse` of each matrix with its penalty, both (1 or m, n, n), with the first ridge if that suffices."""
     added = np.broadcast_to(penalties, (max(len(matrices), len(penalties)), *penalties.shape[1:]))
     diagonal = np.diagonal(matrices, axis1=1, axis2=2)
     ridge = RIDGE * np.maximum(diagonal.mean(axis=1, keepdims=True), NEGLIGIBLE)
     ridges = np.where(diagonal + np.diagonal(added, axis1=1, axis2=2) <= NEGLIGIBLE, 1.0, ridge)
     if np.isfinite(ridge).all():
         with suppress(np.linalg.LinAlgError):
-            raised = matrices + added
-            # a writable view of the diagonals
-            np.einsum("kii->ki", raised)[:] += ridges
-            # (F F')^-1 = F^-1' F^-1
-            factors = _inverse_of_triangle(np.asarray(np.linalg.cholesky(raised), np.float64))
-            return np.asarray(factors.transpose(0, 2, 1) @ factors)
+            # small matrices all at once, and large ones one by one, so that temporary arrays are small
+            at_a_time = max(1, INVERTED_TOGETHER // max(1, matrices.shape[1] ** 2))
+            inverses = np.empty(np.broadcast_shapes(matrices.shape, added.shape))
+            for start in range(0, len(inverses), at_a_time):
+                part = slice(start, start + at_a_time)
+                raised = (matrices[part] if len(matrices) > 1 else matrices) + added[part]
+                # a writable view of the diagonals
+                np.einsum("kii->ki", raised)[:] += ridges[part] if len(ridges) > 1 else ridges
+                # (F F')^-1 = F^-1' F^-1
+                factors = _inverse_of_triangle(np.asarray(np.linalg.cholesky(raised), np.float64))
+                np.matmul(factors.transpose(0, 2, 1), factors, out=inverses[part])
+            return inverses
     pairs = zip(*np.broadcast_arrays(matrices, penalties), strict=True)
     return np.stack([inverse(matrix, penalty) for matrix, penalty in pairs])
 

@@ -81,21 +81,11 @@ class Grid:
         sums = self.sums
         for j, starts in enumerate(self.starts):
             sums = _join(sums, starts, j + 1)
-        return float(self._worth(sums).sum())
+        return float(_worth(sums, self.penalty).sum())
 
     @cached_property
     def _numeric_axes(self) -> list[int]:
         return [j for j, axis in enumerate(self.axes) if axis.n_ordered > 1]
-
-    def _worth(self, sums: Array) -> Array:
-        """Return the contribution of each cell (...) to v, from its sums (2 C, ...)."""
-        g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
-        # without an effect, the mean of g^2 is h; in place, because arrays are many and small or few and large
-        worth, twice = g * g, h + self.penalty
-        worth -= h
-        twice *= 2
-        worth /= twice
-        return np.asarray(worth.sum(axis=0))
 
     def _cut_every_axis_once(self) -> None:
         """Cut each numeric axis once, at the best combination of evenly spaced positions.
@@ -115,22 +105,23 @@ class Grid:
         # One numeric axis after the other, its groups are replaced by the two sides of every cut.
         for done, j in enumerate(self._numeric_axes):
             # parts: (2 C, sides of the axes done, the last one first, groups of all axes)
-            along = np.moveaxis(parts, 1 + done + j, -1)
+            own = 1 + done + j
+            along = parts.transpose(*range(own), *range(own + 1, parts.ndim), own)
             # groups of intervals come first, then one per level or missing value
             ordered = int(np.searchsorted(firsts[j], self.axes[j].n_ordered))
             # sides of every cut: below it, above it, and each unordered group as a side of its own, whatever the cut is
-            below = np.cumsum(along[..., :ordered], axis=-1)
             sides = np.empty((len(along), 2 + along.shape[-1] - ordered, *along.shape[1:-1], ordered - 1))
-            sides[:, 0] = below[..., :-1]
-            np.subtract(below[..., -1:], below[..., :-1], out=sides[:, 1])
+            below = np.add.accumulate(along[..., : ordered - 1], axis=-1, out=sides[:, 0])
+            np.subtract(below[..., -1:] + along[..., ordered - 1 : ordered], below, out=sides[:, 1])
             for side, m in enumerate(range(ordered, along.shape[-1]), start=2):
                 sides[:, side] = along[..., m : m + 1]
             # the cuts take the place of the groups
-            parts = np.moveaxis(sides, -1, 2 + done + j)
+            n_before = 2 + done + j
+            parts = sides.transpose(*range(n_before), sides.ndim - 1, *range(n_before, sides.ndim - 1))
         n = len(self._numeric_axes)
         others = tuple(n + j for j in range(len(self.axes)) if j not in self._numeric_axes)
         # one axis of cuts per numeric attribute is left: summed over the sides, and over the codes of other attributes
-        worth = np.asarray(self._worth(parts).sum(axis=(*range(n), *others)))
+        worth = np.asarray(_worth(parts, self.penalty).sum(axis=(*range(n), *others)))
         for j, last in zip(self._numeric_axes, np.unravel_index(int(np.argmax(worth)), worth.shape), strict=True):
             self.starts[j] = sorted([*self.starts[j], int(firsts[j][int(last) + 1])])
         if any(len(first) < axis.n_codes for first, axis in zip(firsts, self.axes, strict=True)):
@@ -142,38 +133,62 @@ class Grid:
 
     def best_cut(self, j: int) -> tuple[float, int, int]:
         """Return the value with the best new cut of axis j (-inf if there is none), j, and the first code above it."""
-        sums = self.sums
+        sums, n_codes = self.sums, self.axes[j].n_codes
         for k, starts in enumerate(self.starts):
             # groups of the other axes, but single codes along axis j, each of which may become the end of a group
             sums = sums if k == j else _join(sums, starts, k + 1)
         # (2 C, groups of the other axes, codes of axis j)
-        sums = np.moveaxis(sums, j + 1, -1).reshape(len(sums), -1, self.axes[j].n_codes)
+        sums = sums.transpose(*range(j + 1), *range(j + 2, sums.ndim), j + 1).reshape(len(sums), -1, n_codes)
         first = np.array(self.starts[j])
-        group = np.zeros(sums.shape[-1], np.intp)
+        group = np.zeros(n_codes, np.intp)
         group[first[1:]] = 1
-        np.cumsum(group, out=group)
+        np.add.accumulate(group, out=group)
         totals = np.add.reduceat(sums, first, axis=-1)
         # from the start of the code's group to the code: all codes up to it, minus those of earlier groups
-        below, earlier, above = np.cumsum(sums, axis=-1), np.cumsum(totals, axis=-1), totals.take(group, axis=-1)
+        both = np.empty((len(sums), 2, *sums.shape[1:]))
+        below, above = both[:, 0], both[:, 1]
+        earlier = np.add.accumulate(totals, axis=-1)
         earlier -= totals
-        below -= earlier.take(group, axis=-1)
-        above -= below
+        np.subtract(np.add.accumulate(sums, axis=-1), earlier.take(group, axis=-1), out=below)
+        np.subtract(totals.take(group, axis=-1), below, out=above)
         # in the value of the whole grid, a cut replaces the group that it cuts by its two parts
-        whole, parts = self._worth(totals).sum(axis=0), self._worth(below)
-        parts += self._worth(above)
-        worth = parts.sum(axis=0)
-        worth -= whole[group]
-        worth += whole.sum()
+        whole, parts = np.add.reduce(_worth(totals, self.penalty), axis=0), _worth(both, self.penalty)
+        worth = np.add.reduce(parts[0] + parts[1], axis=0)
+        worth -= whole.take(group)
+        worth += np.add.reduce(whole)
         # no cut after the last interval, between unordered codes, or where there is one
         worth[self.axes[j].n_ordered - 1 :] = -np.inf
         worth[first[1:] - 1] = -np.inf
-        best = int(np.argmax(worth))
+        best = int(worth.argmax())
         return float(worth[best]), j, best + 1
+
+
+def _worth(sums: Array, penalty: float) -> Array:
+    """Return the contribution of each cell (...) to v, from its sums (2 C, ...)."""
+    g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
+    # without an effect, the mean of g^2 is h; in place, because arrays are many and small or few and large
+    worth, twice = g * g, h + penalty
+    worth -= h
+    twice *= 2
+    worth /= twice
+    return np.asarray(np.add.reduce(worth, axis=0))
 
 
 def _join(sums: Array, starts: Sequence[int] | Index, axis: int) -> Array:
     """Return the sums of the codes from each start to the next along an axis."""
-    return sums if len(starts) == sums.shape[axis] else np.add.reduceat(sums, starts, axis=axis)
+    n_codes = sums.shape[axis]
+    if len(starts) == n_codes:
+        return sums
+    if 2 * len(starts) < n_codes:
+        return np.add.reduceat(sums, starts, axis=axis)
+    # Many short groups: adding whole slices is faster, as long as none has more than two codes.
+    first = np.asarray(starts)
+    widths = np.diff(first, append=n_codes)
+    if widths.max() > 2:
+        return np.add.reduceat(sums, first, axis=axis)
+    joined, pairs = sums.take(first, axis=axis), np.flatnonzero(widths == 2)
+    np.moveaxis(joined, axis, 0)[pairs] += np.moveaxis(sums.take(first[pairs] + 1, axis=axis), axis, 0)
+    return joined
 
 
 @lru_cache(maxsize=1024)

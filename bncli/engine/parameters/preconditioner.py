@@ -368,7 +368,12 @@ def _block_grams(
         codes = [np.asarray(c[rows], np.intp) for c in block.state]
         weights = np.ones(len(rows)) if block.weights is None else block.weights[rows] / unit
         factors = weights[np.newaxis] if tables is None else _factors(codes, tables) * weights
-        total += products(codes, factors)
+        own = products(codes, factors)
+        if start == 0:
+            total = own
+        else:
+            total += own
+        del own
         weight += float(weights.sum())
     return total, weight
 
