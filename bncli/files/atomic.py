@@ -210,7 +210,7 @@ def _open_unnamed(folder: str) -> int | None:
 def _remove_stale_files(target: str) -> None:
     """Remove temporary files of this target that are more than a day old and whose process has ended.
 
-    The day protects files of other machines that share the folder, whose process numbers mean nothing here.
+    The day protects files of other machines that share the folder, whose process IDs mean nothing here.
     """
     folder, name = os.path.split(target)
     pattern = re.compile(rf"\.{re.escape(name[:40])}\.(\d+)\.[0-9a-f]{{12}}\.tmp")

@@ -76,7 +76,7 @@ class CurvePanel:
 
 @dataclass(frozen=True)
 class MetricPanel:
-    """A non-negative metric, with (training rows, mean, standard deviation) per size; an unknown value is None."""
+    """A non-negative metric: (rows, mean, standard deviation) per training size, ascending; unknown values are None."""
 
     name: str
     points: Sequence[tuple[int, float | None, float | None]]

@@ -468,7 +468,7 @@ def _recognize_numbers_with_words(
     """Return the form of a column of numbers that contains a few words, such as "k.A." or "<5", or None.
 
     Conventions: at most three distinct words, in at most 10 % of the rows with a value; more than two distinct numbers,
-    which are not codes with leading zeros. A number or a date in another form than the other values is not a word.
+    which are not codes with leading zeros. A number or a date whose form differs from the others is not a word.
     """
     if len(column.texts()) <= 3:
         return None  # three distinct numbers and a word are four texts

@@ -76,7 +76,7 @@ class ColumnRoles:
     """The columns in use: `attributes` in file order; `categorical` and `numeric` are the columns of a given type.
 
     left_out: columns that could be attributes, but that are not in the cuts supplied.
-    in_form: columns that the cuts supplied read in a form, and the attributes that each becomes.
+    in_form: columns whose values are read in a form that the cuts state, and the attributes that each becomes.
     ignored_parts: parts of dates that are not used.
     nested: columns of structs, lists or maps that have no role and are left out, with their types.
     group, time: columns by which rows are split; they are attributes only if the user gives their type.
@@ -427,7 +427,7 @@ def is_codes_table(paths: Sequence[str]) -> bool:
 def read_coded(source: Source) -> Columns:
     """Read the rows of a `.codes` file; raise UsageError for options that apply only when a table is encoded.
 
-    UsageError is also raised if the source names another class than the file.
+    UsageError is also raised if the source names a class other than that of the file.
     """
     default = Source(source.paths)
     for key in _OPTIONS_WITHOUT_EFFECT_ON_CODES:

@@ -42,7 +42,7 @@ _TWO_NUMBERS = "[0-9][^0-9]+[0-9]"
 
 
 def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
-    """Return whole seconds since 1970 (since midnight for times), NaN for other strings, and a mask of valid ones.
+    """Return whole seconds since 1970 (since midnight for times), NaN for other strings, and a mask of valid strings.
 
     order: the order of day, month and year in dates that are written in three numbers; `time` for times of the day.
     """

@@ -216,7 +216,7 @@ def _text_of_float(value: float) -> str:
 
 
 def _part_of(seconds: int, form: DateForm) -> int:
-    """Return the part that `form` names of a date, given in seconds since 1970 (see `dates.part_of`)."""
+    """Return the part of a date that `form` names; `seconds` are counted from 1970 (see `dates.part_of`)."""
     days, seconds_of_day = divmod(seconds, DAY)
     if form.part == "hour":
         return seconds_of_day // 3600

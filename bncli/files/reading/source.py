@@ -171,7 +171,7 @@ class RowBlock:
 
 
 def shorten(text: str, limit: int = 40) -> str:
-    """Truncate a string for a message to `limit` characters, followed by "..." if it is longer."""
+    """Truncate a string for a message to `limit` characters, and append "..." if it is longer."""
     return text if len(text) <= limit else text[:limit] + "..."
 
 

@@ -228,8 +228,8 @@ def run_in_order(tasks: Iterable[Callable[[], T] | None], threads: int) -> Itera
 class BadRows:
     """A receiver of malformed rows, in file order, which raises BncliError, skips them, or writes them to a file.
 
-    policy: fail, skip, or the path of the file, which is created only if the `with` block succeeds. In this case a note
-    reports the number of malformed rows, if there are any.
+    policy: fail, skip, or the path of the file. If the `with` block succeeds, the file is created, and a note reports
+    the number of malformed rows, if there are any.
     """
 
     def __init__(self, policy: str, watch: Watch) -> None:

@@ -349,7 +349,7 @@ class _TypeCheck:
         self._has_text = False
 
     def compare_schema(self, path: str, schema: pa.Schema | None) -> None:
-        """Raise BncliError if a columnar file declares another type than the first columnar file."""
+        """Raise BncliError if a columnar file declares a type that is read differently from the first file's type."""
         name = self._builder.request.name
         if schema is None or self._is_stated:
             return
@@ -560,7 +560,7 @@ class RowSampler:
 
 
 def row_keys(start: int, n: int, seed: int) -> NDArray[np.uint64]:
-    """Return the keys of `n` rows that begin with row `start`, (n,): hashes of seed and position, which are never 0."""
+    """Return the keys of `n` rows, beginning with row `start`, (n,): hashes of seed and position, which are never 0."""
     with np.errstate(over="ignore"):
         bits = np.arange(start, start + n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         bits += np.uint64((seed + 1) * 0xD1B54A32D192ED03 % 2**64)

@@ -109,7 +109,7 @@ def column_of_attribute(attribute: Attribute, names: Collection[str]) -> str:
 
 
 def column_in_form(values: NDArray[np.generic], form: Form | None) -> NumericColumn:
-    """Return numbers as a column with this form; for a DateForm, return the part of the dates given in seconds."""
+    """Return numbers as a column with this form; a DateForm turns seconds into the part of the date that it names."""
     numbers = np.asarray(values, np.float64)
     if isinstance(form, DateForm):
         return NumericColumn(part_of(numbers, form.part, form.origin), form)
