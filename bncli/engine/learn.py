@@ -401,7 +401,7 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
 def _compare_folds(
     choices: Sequence[_PenaltyChoice], rows: Columns, quiet: Run, watch: Watch
 ) -> tuple[int | None, list[TriedStructure]]:
-    """Compare two recipes on more and more folds until one is clearly better, or all but the last fold are compared.
+    """Compare two recipes on more and more folds until the difference is clear, or on all but the last fold.
 
     Return the winner (0 or 1), or None if no difference was clear, and the penalty and log-loss of both on the folds
     compared last. A difference of log-likelihoods is clear if it comes from at least CLEAR_UNITS held-out units and is
@@ -488,7 +488,7 @@ class _ChosenSettings(NamedTuple):
     - held_out: the log-loss of held-out rows, or None if it was not computed separately from the choice of the penalty
     - predictions: the predictions of held-out rows, or None if they are not kept
     - split: a split whose held-out rows the search for interactions has not used, or None
-    - near: the tables (K, n_cells) fitted to the training rows of `split`, or None
+    - near: tables (K, n_cells) fitted to the training rows of `split` or to a sample of them, or None
     """
 
     counts: Counts

@@ -81,8 +81,9 @@ def encode_needed(
     """Select attributes if the recipe limits them, and encode the rows as `encode_training_rows` does.
 
     Monotonicity constraints of attributes that are left out are ignored. For skdb, if rows belong together or have
-    times, and cuts or pooled levels depend on the labels, the rows are also encoded with cuts and levels learned within
-    folds, since those that follow the labels of a unit would favour attributes that identify the unit.
+    times, and cuts or pooled levels are learned from the labels, the rows of all but very large tables are also encoded
+    with cuts and levels learned within folds, since those that follow the labels of a unit would favour attributes that
+    identify the unit.
     """
     needed = keep_needed(columns, recipe, run)
     left_out = columns.attributes.keys() - needed.attributes.keys()
@@ -260,7 +261,7 @@ def encode_training_rows(
 
 
 def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
-    """Return the cut points and levels that `learn` would make from these columns."""
+    """Return the cut points and levels of all attributes that `learn` would learn from these columns."""
     class_weights = parse_class_weights(recipe.class_weights, columns)
     if class_weights is not None:
         columns = apply_class_weights(columns, class_weights)

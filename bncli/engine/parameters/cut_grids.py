@@ -28,7 +28,7 @@ FIRST_CUTS = 1024
 
 
 class Axis(NamedTuple):
-    """An attribute of a region: its number of codes, of which the first `n_ordered` are ordered intervals."""
+    """An attribute of a region: its number of codes, of which the first `n_ordered` are ordered, such as intervals."""
 
     n_codes: int
     n_ordered: int
@@ -55,7 +55,7 @@ class Grid:
         self.starts = [axis.uncut for axis in self.axes]
 
     def grow(self, most_cells: int, least: float = 0.0) -> None:
-        """Cut every numeric axis once, then repeatedly add the best cut while it gains more than `least` nats.
+        """Cut every axis with ordered codes once, then add the best cut while it gains more than `least` nats.
 
         The grid gets at most `most_cells` cells, unless the first cuts alone make more.
         """
@@ -88,7 +88,7 @@ class Grid:
         return [j for j, axis in enumerate(self.axes) if axis.n_ordered > 1]
 
     def _cut_every_axis_once(self) -> None:
-        """Cut each numeric axis once, at the best combination of evenly spaced positions.
+        """Cut each axis with ordered codes once, at the best combination of evenly spaced positions.
 
         At most about FIRST_CUTS combinations are tried. If they leave out positions, each cut is then moved to its best
         position while the others stay.

@@ -33,8 +33,8 @@ most MAX_ROWS), a stratified sample. Rows of one unit count as one observation w
 decides how far a choice can be trusted. lambda is the inverse variance of a prior and is relative to the summed
 likelihood, so the chosen lambda is also used for all rows. (Measured: with forty times the rows the best lambda falls
 by up to a factor of ten, and keeping it costs 2 % of the log-loss.) The choice does not depend on the optimizer of the
-final fit. If there is only one unit, none can be held out, and lambda is UNTRIED. With few rows, no lambda below
-(FLOOR_ROWS / N)^3 is tried: two dozen held-out rows may all be classified correctly by luck, and then smaller penalties
+final fit. If there is only one unit, none can be held out, and lambda is UNTRIED. With few held-out rows, n, no lambda
+below (FLOOR_ROWS / n)^3 is tried: two dozen of them may all be classified correctly by luck, and then smaller penalties
 always look better.
 
 Monotonicity constraints (`bncli.engine.parameters.monotone`) are ignored along the path: lambda is chosen by fits
@@ -50,14 +50,14 @@ least ROWS_PER_CLASS rows per class on average, if the table has that many, but 
 rows, numeric attributes have fewer cuts, and then another penalty is best.
 
 **Shrinkage** protects models of few rows: tables are shrunk towards the class frequencies by a factor a. With S the
-scores of the tables at the chosen penalty, f the class frequencies and 0 < a <= 1,
+scores of the tables at the chosen penalty, f the class frequencies from the class counts m, and 0 < a <= 1,
 
-    S_a[x, y] = a S[x, y] + (1 - a) ln f[y],    f[y] = (n[y] + 1) / (N + K)
+    S_a[x, y] = a S[x, y] + (1 - a) ln f[y],    f[y] = (m[y] + 1) / (sum of m + K)
 
 so the log-odds are shrunk towards the log-odds of the class frequencies, and the result is still one set of tables. The
 factor is the member of FACTORS with the highest
 
-    sum over folds of CLL(rows held out; S_a) - d a,    d = DISCOUNT min(1, DISCOUNT_ROWS / N)
+    sum over folds of CLL(rows held out; S_a) - d a,    d = DISCOUNT min(1, DISCOUNT_ROWS / n)
 
 with scores and frequencies from the other rows of each fold (ties: the largest factor). The last term is the logarithm
 of a prior that prefers the frequencies. It corrects for the optimism of the chosen penalty, which is the best of many
