@@ -263,7 +263,7 @@ def learn_lr_roos(
     theta: float | None = None,
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the tables that maximise the penalised conditional likelihood."""
+    """Return the tables, 0 for the first class, that maximise the penalised conditional likelihood."""
     return optimize(build_space_lr_roos(counts, structure, smoothing=smoothing, theta=theta), settings, watch)
 
 

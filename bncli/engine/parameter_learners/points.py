@@ -58,8 +58,8 @@ from bncli.engine.structures.structure import Family, Regions, Structure
 from bncli.watch import Iteration, Watch, silent
 
 MOST_GROUPS, FEW_GROUPS, MANY_TABLES = 20, 5, 10
-"""The maximum number of groups per table before tables are fitted together: MOST_GROUPS, or FEW_GROUPS with more than
-MANY_TABLES tables."""
+"""The maximum number of groups per table of one attribute before tables are fitted together: MOST_GROUPS, or FEW_GROUPS
+with more than MANY_TABLES tables."""
 JOINED_ROWS = 4_000
 """With more rows, a sample of this size decides which groups are joined."""
 TIE = 1e-9

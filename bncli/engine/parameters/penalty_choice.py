@@ -469,8 +469,9 @@ def splits_to_measure(
 ) -> list[RowSplit]:
     """Return the splits (training rows, held-out rows) on which the log-loss of the chosen settings is computed.
 
-    These are folds of all rows or, with many rows, one split that holds out a tenth. If learning is slow and there are
-    more than ALL_ROWS rows, only one fold is used.
+    These are folds of all rows or, with more than WHOLE_ROWS rows, one split that holds out a tenth of at most
+    MEASURED_ROWS rows. Only one fold is used with more than MANY_CLASSES classes, or if learning is slow and there are
+    more than ALL_ROWS rows. The list is empty if no row can be held out.
     """
     if len(labels) <= WHOLE_ROWS:
         splits = _draw_splits(labels, seed, by)

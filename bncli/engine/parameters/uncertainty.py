@@ -480,8 +480,9 @@ def posterior_draws(
 
         Sigma (J' sum over rows t of sqrt(w_t) e_t x_t' + sqrt(lambda) z)
 
-    has the covariance Sigma (Papandreou & Yuille 2010, NeurIPS: perturb and optimize). With class weights v labels are
-    drawn from P_ty / v_y, and the term of a row is sqrt(u_t) v_y e_t.
+    has the covariance Sigma (Papandreou & Yuille 2010, NeurIPS: perturb and optimize). With class weights v, labels are
+    drawn with probabilities proportional to P_ty / v_y, the term of a row is sqrt(u_t) v_y e_t, and lambda is
+    multiplied by m.
     """
     likelihood, coordinates = space.likelihood, space.coordinates
     data = likelihood.data
