@@ -449,10 +449,11 @@ def _in_precision(space: Space, settings: OptimizerSettings) -> Space:
 
 
 def _begins_with_larger_penalty(problem: Problem) -> bool:
-    """Return whether to begin with FIRST_PENALTY: many classes, a smaller penalty, init zero, and `growth` is set.
+    """Return whether the optimization begins with FIRST_PENALTY.
 
-    From zero tables, a first step under a small penalty is so long that the curvature at the start is no guide to the
-    curvature at the optimum.
+    It does with many classes and a smaller penalty, if the tables start at 0 and `growth` is set. From zero tables, a
+    first step under a small penalty is so long that the curvature at the start is no guide to the curvature at the
+    optimum.
     """
     space, settings = problem.space, problem.settings
     is_factored = isinstance(space, ParameterSpace) and space.is_factored

@@ -67,7 +67,7 @@ class Growth:
 
 
 def weighted_samples(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> Iterator[Dataset]:
-    """Yield samples of the likelihood's rows with about these sizes, in ascending order; each is drawn when needed."""
+    """Yield samples of the likelihood's rows of about these sizes, which ascend; each is made only when requested."""
     data, fusion = likelihood.data, likelihood.fusion
     configurations = [len(members) for members in fusion.members]
     joint = fusion.gather(data.reduce(_joint_weights, configurations, data.n_labels, states=fusion.codes))
