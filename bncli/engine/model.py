@@ -217,7 +217,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class Path:
-    """A weighted average of the models on a path, each of which adds a region to the one before it.
+    """A weighted average of the models on a path, where each model adds a region to the one before it.
 
     The models are Kikuchi-Bayes classifiers that share submodels:
 
@@ -365,7 +365,7 @@ Predictor = Tables | Path | Ensemble
 
 
 class StoppedBy(Enum):
-    """The reason why an optimizer stopped: `word` is its name in JSON, and the value describes it for people."""
+    """The reason why an optimizer stopped: `word` is its name in JSON, and the value is its description in messages."""
 
     TOLERANCE = "the objective no longer improved by more than the tolerance"
     GRADIENT = "the gradient is 0 up to rounding"

@@ -1,4 +1,4 @@
-"""Grids of cuts through a table of several attributes: joined codes that keep most of what the table explains.
+"""Grids of cuts through a table of several attributes: joined codes with most of the explanatory power of the table.
 
 A grid has the sums of the residuals g and of the curvatures h for every combination of codes, as in
 `bncli.engine.structure_learners.interactions`. Its value is the gain of one Newton step of its cells, in nats, beyond

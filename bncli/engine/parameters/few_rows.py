@@ -12,8 +12,8 @@ pivoted Cholesky factor L (N, r), L_1 its r pivot rows, and M_1 the same rows of
 
     p = q L_1^-1 M_1,    S = q L',    |p| = |q|
 
-so that q are coordinates in an orthonormal basis of the span. The penalty keeps its form, and a class has as many
-parameters as the span has dimensions, r <= N.
+so that q are coordinates in an orthonormal basis of the span. The penalty keeps its form, and each class has
+r <= N parameters, where r is the dimension of the span.
 
 The preconditioners are built as in `bncli.engine.parameters.preconditioner`, but from all rows.
 """

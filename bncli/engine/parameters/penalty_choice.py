@@ -22,9 +22,9 @@ With very many rows, the search of interactions leaves out a tenth of them or mo
 one structure, that of all rows, serves all fits: some of the rows that the search left out are held out once
 (`split_outside`), and choose the penalty of fits to at most MOST_ROWS_OF_SPLIT of the other rows (`fold_of_split`).
 (Measured on 66,000 rows and 113,000 parameters: a quarter of the rows chooses a penalty that is too large, which costs
-5 % in log-loss.) The reported loss is that of a model fitted to all other rows; its fit starts from the tables of the
-sample, and the final fit starts from its tables. (Measured on 100,000 rows with 30 attributes: a search in every fold
-and fits from zero take twice as long, for the same log-loss.)
+5 % in log-loss.) The reported loss comes from a model fitted to all training rows of the split; its fit starts from the
+tables of the sample, and the final fit starts from its tables. (Measured on 100,000 rows with 30 attributes: a search
+in every fold and fits from zero take twice as long, for the same log-loss.)
 
 Conventions: every fold learns its own cuts and levels, its own structure if that is a network, and its own basis of the
 parameters (the generative probabilities of weighted parameters); only cuts made by hand, and regions with their cuts,

@@ -18,9 +18,9 @@ almost separable data that saves most of the remaining passes.
 A preconditioner need not be exact. So evenly spaced rows are enough, and only a subspace of the tables gets a dense
 block. The number of rows and the size of the subspace depend on a budget in passes over the data, according to a rough
 model of the time of all parts. If tables are functions of predictors, the preconditioner of free tables is mapped to
-the predictors, because the curvature of a function of the tables does not depend on how it is parameterised. Effects,
-of which there are at most as many as cells, are treated like cells: they have Gram matrices and a diagonal, and the
-effects with the largest mass are in the dense block.
+the predictors, because the curvature of a function of the tables does not depend on how it is parameterised. Effects
+are treated like cells: they have Gram matrices and a diagonal, and the effects with the largest mass are in the dense
+block.
 
 **Subspace.** The dense block covers frequent cells one by one, and sums of the others:
 
@@ -131,7 +131,7 @@ CELLS_OF_PREDICTOR = 4.0
 START_PASSES = 15.0
 """The budget of the first preconditioner, in passes."""
 MOST_FLAT = 1024
-"""The maximum number of flat directions; those of the values with the largest weight are used."""
+"""The maximum number of flat directions; the directions of the values with the largest weight are used."""
 FLAT_WORK = 0.3
 """The approximate time for n flat directions, in units of n^3 nanoseconds."""
 SCORES_IN_CACHE, FEWEST_AT_A_TIME = 1 << 17, 1 << 7

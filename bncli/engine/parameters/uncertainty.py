@@ -47,8 +47,8 @@ under the posterior predictive distribution
 
 (moderated outputs, MacKay 1992; weights by held-out likelihood: Geisser & Eddy 1979, JASA 74). The covariance of the
 mixture is the weighted mean of the covariances. Two kinds of deviations are added to it: the distance of each optimum
-from the tables of the model, which also contains what was shrunk after the optimization, and the bias of the chosen
-penalty to first order, since parameters may be further from their center c than expected under the prior:
+from the tables of the model, which includes any shrinkage after the optimization, and the bias of the chosen penalty to
+first order, since parameters may be further from their center c than expected under the prior:
 
     sqrt(weight) (J p_lambda' - W),    lambda J Sigma (p - c)
 
