@@ -76,8 +76,10 @@ def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
 
 
 def is_special(path: str) -> bool:
-    """Return whether the path is in /dev, or exists and is neither a regular file nor a folder, such as a pipe."""
-    return path.startswith("/dev/") or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
+    """Return whether the path is a device or a pipe: in /dev (not /dev/shm), or neither a regular file nor a folder."""
+    # /dev/stdout may be a regular file, but it is written through the descriptor; /dev/shm has files like any other
+    in_devices = path.startswith("/dev/") and not path.startswith("/dev/shm/")
+    return in_devices or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
 
 
 def _file_identity(path: str) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from bncli.files.paths import (
     check_outputs,
     default_output_path,
     explain_missing,
+    is_special,
     refuse_ending,
 )
 
@@ -63,6 +65,14 @@ def test_no_output_is_written_twice(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write"):
         check_outputs([f"{tmp_path}/a", f"{tmp_path}/./a"], [])
     check_outputs(["/dev/null", "/dev/null", f"{tmp_path}/a"], ["/dev/null", f"{tmp_path}/b"])
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no memory file system")
+def test_a_file_in_memory_is_not_written_over_its_input() -> None:
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as data:
+        with pytest.raises(UsageError, match="is the same file"):
+            check_outputs([data.name], [data.name])
+        assert not is_special(data.name)
 
 
 def test_where_nothing_can_be_written_is_known_beforehand(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import json
 import math
 import shlex
@@ -455,3 +456,10 @@ def test_bins_need_two_labels() -> None:
         describe(Source((str(SAMPLE / "iris.csv"),)), bins=True)
     with pytest.raises(UsageError, match="no such label"):
         describe(Source((str(SAMPLE / "tumours.csv"),), positive="x"), bins=True)
+
+
+def test_times_of_day_of_columnar_files_are_shown_as_such(tmp_path: Path) -> None:
+    at = pa.array([dt.time(i % 24, i // 24) for i in range(100)], pa.time64("us"))
+    pq.write_table(pa.table({"at": at, "y": pa.array(["ab"[i % 2] for i in range(100)])}), tmp_path / "x.parquet")
+    found = column(looked_at(tmp_path / "x.parquet"), "at")
+    assert (found.smallest, found.largest, found.example) == ("00:00:00", "23:03:00", "00:00:00")

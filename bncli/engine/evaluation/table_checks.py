@@ -273,7 +273,7 @@ def too_good(check: TableCheck, log_loss: float | None, base_log_loss: float | N
     if check.findings or log_loss is None or not base_log_loss or check.explained > 0.5:
         return None
     most = 0.1 if check.copied >= _SLIGHTLY_COPIED else 0.03 if check.many_values else 0.0
-    if log_loss > most * base_log_loss:
+    if not most or log_loss > most * base_log_loss:
         return None
     message = (
         f"the held-out log-loss {log_loss:.3g} looks too good to be true (class frequencies: {base_log_loss:.3g}; the "

@@ -143,8 +143,10 @@ def narrow(counts: Counts, method: str, watch: Watch) -> tuple[Counts, tuple[int
     if len(informative) > most:
         scores = relevance(counts)
         searched = tuple(sorted(sorted(informative, key=lambda i: (-scores[i], i))[:most]))
-        others = "are left out" if method in OUTSIDE else "depend on the class alone"
-        what = f"{method} searches for arcs among the {most:,} attributes with the most information about the class"
+        # methods that are not listed learn regions: a region of a single attribute is one of those searched
+        others = "depend on the class alone" if method in MOST_SEARCHED and method not in OUTSIDE else "are left out"
+        searches = "searches for arcs" if method in MOST_SEARCHED else "searches"
+        what = f"{method} {searches} among the {most:,} attributes with the most information about the class"
         watch(Note(f"{what}; the other {len(informative) - most:,} {others}"))
     data = counts.data
     codes = data.codes

@@ -247,8 +247,8 @@ def orient(
     is needed because the ends of a chain of weak edges seem independent whether or not the middle is known, and such
     chains are frequent (on random networks the condition halves the number of v-structures found and hardly loses a
     true one). V-structures are taken by decreasing I(a; b | cut-set, c) (ties: lower c, then lower ends). One is left
-    out if either of its arcs alone would reverse an arc, close a cycle or violate the constraints. Cost: at most one
-    evaluation of I for each pair and common neighbour.
+    out if it would reverse an arc, close a cycle or violate the constraints. Cost: at most one evaluation of I for each
+    pair and common neighbour.
     """
     v_structures = []
     for c in sorted(graph):
@@ -265,7 +265,7 @@ def orient(
             if len(ways) == 1 and orientation.may_point(*ways[0]):
                 orientation.point(*ways[0])
     for _, c, a, b in sorted(v_structures):
-        if orientation.may_point(a, c) and orientation.may_point(b, c):
+        if orientation.may_meet(a, b, c):
             orientation.point(a, c)
             orientation.point(b, c)
     orientation.propagate()
@@ -288,6 +288,16 @@ class _Orientation:
         self.parents: dict[Node, set[Node]] = {node: set() for node in graph}
         self.undirected = {(a, b) for a in graph for b in graph[a] if a < b}
         self._descendants: dict[Node, set[Node]] = {node: {node} for node in graph}
+
+    def may_meet(self, a: Node, b: Node, c: Node) -> bool:
+        """Return whether a -> c <- b closes no cycle and obeys the constraints, given the parents of c."""
+        if not (self.may_point(a, c) and self.may_point(b, c)):
+            return False
+        limits = self._constraints
+        if limits is None or CLASS_NODE in (a, b, c):
+            return True
+        others = self.parents[c] - {CLASS_NODE}
+        return limits.together[a, b] and (limits.max_parents is None or len(others | {a, b}) <= limits.max_parents)
 
     def may_point(self, a: Node, b: Node) -> bool:
         """Return whether a -> b closes no cycle and obeys the constraints, given the parents that b already has."""

@@ -229,7 +229,13 @@ def _check_roles(declared: DeclaredRoles, names: tuple[str, ...], where: str) ->
     for role, columns in lists.items():
         for name in dict.fromkeys(columns):
             error = None
-            if name not in known and not _may_be_date_part(name, names, role):
+            if name not in known and not _is_date_part(name, names):
+                error = _unknown_column(name, names, where)
+            elif name not in known and role == "categorical":
+                column = name.rpartition(".")[0]
+                what = f"'{name}' is a number derived from the dates of '{column}', so it cannot be categorical"
+                error = UsageError(what, hint=f"add --categorical {column} to keep the dates as categories")
+            elif name not in known and role not in ("ignore", "numeric"):
                 error = _unknown_column(name, names, where)
             elif name in role_of and {role, role_of[name]} != {"class", "categorical"}:
                 both = f"both as {_ROLES[role_of[name]]} and as {_ROLES[role]}"
@@ -241,18 +247,10 @@ def _check_roles(declared: DeclaredRoles, names: tuple[str, ...], where: str) ->
             role_of[name] = role
 
 
-def _may_be_date_part(name: str, names: tuple[str, ...], role: str) -> bool:
-    """Return whether the name may be a part of the dates in a column, such as `signup.month`, and have this role.
-
-    Raises UsageError for the role `categorical`, since parts of dates are numbers.
-    """
+def _is_date_part(name: str, names: tuple[str, ...]) -> bool:
+    """Return whether the name may be a part of the dates in a column, such as `signup.month`."""
     column, _, part = name.rpartition(".")
-    if column not in names or part not in DATE_PARTS:
-        return False
-    if role == "categorical":
-        what = f"'{name}' is a number derived from the dates of '{column}', so it cannot be categorical"
-        raise UsageError(what, hint=f"add --categorical {column} to keep the dates as categories")
-    return role in ("ignore", "numeric")
+    return column in names and part in DATE_PARTS
 
 
 def _unknown_column(name: str, names: tuple[str, ...], where: str) -> UsageError:
@@ -284,7 +282,7 @@ def _used_columns(
         return None, frozenset()
     used = split_names(source.use, names)
     for name in used:
-        if name not in names and not _may_be_date_part(name, names, "numeric"):
+        if name not in names and not _is_date_part(name, names):
             raise _unknown_column(name, names, where)
         if name in declared.ignore:
             raise UsageError(f"column '{name}' is given both with --use and as a column to ignore")

@@ -394,7 +394,9 @@ class _ColumnReader:
             return values
         present = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
         if self.request.form is not None:
-            present = present.cast(pa.int64()).cast(pa.timestamp("s"))
+            is_time = isinstance(self.request.form, DateForm) and self.request.form.order == "time"
+            seconds = present.cast(pa.int64())
+            present = seconds.cast(pa.int32()).cast(pa.time32("s")) if is_time else seconds.cast(pa.timestamp("s"))
         elif self.request.kind is ValueKind.INTEGER:
             present = present.cast(pa.int64())
         return present.cast(pa.string()).fill_null("")

@@ -55,6 +55,13 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
         remaining = np.flatnonzero(np.isnan(seconds))
         if len(remaining):
             seconds[remaining] = _parse_shape(texts.take(pa.array(remaining)), shape, order)
+    if order == "yymd":
+        # as in `single_values`, ISO dates are read whatever the order of the others
+        iso = np.flatnonzero(
+            np.isnan(seconds) & pc.match_substring_regex(texts, f"^{ISO}$").to_numpy(zero_copy_only=False)
+        )
+        if len(iso):
+            seconds[iso] = _parse_shape(texts.take(pa.array(iso)), "ymd", order)
     return seconds, ~np.isnan(seconds)
 
 

@@ -252,6 +252,7 @@ def test_losses_that_are_too_good() -> None:
     assert too_good(check, 0.03, 0.0) is None
     assert too_good(replace(check, explained=0.6), 0.03, 0.68) is None
     assert too_good(replace(check, copied=0.05), 0.01, 0.68) is None
+    assert too_good(replace(check, copied=0.05), 0.0, 0.68) is None
     assert too_good(replace(check, copied=0.05, many_values=True), 0.01, 0.68) is not None
     assert too_good(replace(check, findings=(found,)), 0.03, 0.68) is None
 

@@ -213,6 +213,17 @@ def test_arcs_join_the_most_informative_attributes(monkeypatch: pytest.MonkeyPat
     assert f"the other {WIDE + 1 - most} " in notes[0]
 
 
+@pytest.mark.parametrize("method", ["kikuchi", "interactions"])
+def test_regions_leave_the_least_informative_attributes_out(method: str) -> None:
+    notes: list[Event] = []
+    counts, searched = narrow(Counts(random_dataset(40, (2,) * (WIDE + 1), 2, seed=3)), method, notes.append)
+    assert len(searched) == len(counts.schema.attributes) == FEW_SEARCHED
+    (note,) = notes
+    assert isinstance(note, Note)
+    assert note.text.startswith(f"{method} searches among the {FEW_SEARCHED} attributes with the most information")
+    assert note.text.endswith(f"the other {WIDE + 1 - FEW_SEARCHED} are left out")
+
+
 def test_more_rows_support_more_attributes() -> None:
     for n_rows, searched in ((100, FEW_SEARCHED), (400, 400), (2_000, 1_000)):
         data = random_dataset(n_rows, (2,) * (WIDE + 1), 2)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.catalogue.option_kinds import Knowledge
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.networks.network import Network, table_shapes
@@ -29,6 +30,7 @@ from bncli.engine.structure_learners.gbn import (
     representatives,
     sum_n_log_n,
 )
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Note, Progress
 from tests import oracles
@@ -416,6 +418,17 @@ def test_a_collider_needs_a_cut_set_without_it_and_dependence_given_it() -> None
     assert orient(CHAIN, {(0, 2): frozenset()}, always, 0.5) == {0: set(), 1: {0, 2}, 2: set()}
     assert orient(CHAIN, {(0, 2): frozenset({1})}, always, 0.5) == {0: set(), 1: {0}, 2: {1}}
     assert orient(CHAIN, {(0, 2): frozenset()}, never, 0.5) == {0: set(), 1: {0}, 2: {1}}
+
+
+@pytest.mark.parametrize("content", [{"max_parents": 1}, {"no_interaction": [["x0", "x2"]]}])
+def test_the_parents_of_a_collider_obey_the_constraints_together(content: dict[str, object]) -> None:
+    """Each arc alone is allowed, but not both."""
+    schema = random_dataset(20, (2, 2, 2), 2).schema
+    schema = replace(schema, attributes=tuple(replace(a, name=f"x{i}") for i, a in enumerate(schema.attributes)))
+    constraints = ArcConstraints.of(Knowledge.parse(content), schema)
+    assert orient(CHAIN, {(0, 2): frozenset()}, always, 0.5) == {0: set(), 1: {0, 2}, 2: set()}
+    found = orient(CHAIN, {(0, 2): frozenset()}, always, 0.5, constraints)
+    assert found == {0: set(), 1: {0}, 2: {1}}
 
 
 def test_an_arc_goes_on_where_the_other_way_would_be_a_new_v_structure() -> None:

@@ -57,6 +57,7 @@ def test_a_schema_file_beside_the_data_is_used_and_flags_win(tmp_path: Path) -> 
         ('{"ignore": "a"}', "must be a list"),
         ('{"ignore": ["z"]}', "no column 'z'"),
         ('{"ignore": ["a"], "numeric": ["a"]}', "both"),
+        ('{"categorical": ["a.month"]}', "derived from the dates of 'a'"),
     ],
 )
 def test_faults_of_a_schema_file(tmp_path: Path, content: str, message: str) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.schema import DATE_ORDERS, DateOrder
 from bncli.files.reading.dates import durations_of, holds_dates, order_of, part_of, seconds_of, shape_of, to_seconds
+from bncli.files.reading.single_values import seconds_of_text
 from tests.sweeps import examples
 
 EPOCH = dt.datetime(1970, 1, 1)
@@ -197,3 +198,24 @@ def test_years_of_two_digits_are_those_from_1970_to_2069(moments: list[dt.dateti
     assert found.tolist() == [(m.replace(second=0, microsecond=0) - since).total_seconds() for m in moments]
     assert not to_seconds(texts, "ymd")[1].any()
     assert not to_seconds(texts, "time")[1].any()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2069, 12, 31, 23, 59)),
+            st.sampled_from([*SHORT.values(), "%Y-%m-%d", "%Y-%m-%dT%H:%M", "%d.%m.%Y", "%H:%M", "%d %B %Y", "x%d"]),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from(DATE_ORDERS),
+)
+def test_a_string_is_read_alike_alone_and_among_others(
+    moments: list[tuple[dt.datetime, str]], order: DateOrder
+) -> None:
+    texts = [format(moment, shape) for moment, shape in moments]
+    found, fits = to_seconds(pa.array(texts), order)
+    alone = [seconds_of_text(text, order) for text in texts]
+    np.testing.assert_array_equal(found, alone)
+    np.testing.assert_array_equal(fits, ~np.isnan(alone))
