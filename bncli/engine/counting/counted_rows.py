@@ -95,7 +95,7 @@ class CountsPart:
 
 @dataclass(frozen=True)
 class CountedRows:
-    """The contingency tables of rows encoded with `cuts`, whose attributes have `missing` set if missing has a code.
+    """The contingency tables of rows encoded with `cuts`; an attribute has `missing` set if missing values have a code.
 
     - requested: the sets of attributes that were counted, or None for all pairs
     - n_missing: the number of rows in which each attribute is missing

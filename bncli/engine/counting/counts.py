@@ -34,7 +34,7 @@ from bncli.watch import Note, Progress, Watch, silent
 
 Set = tuple[int, ...]
 PAIR_ENTRIES_KEPT = 1 << 24
-"""The maximum number of entries of pair tables that are kept (128 MiB)."""
+"""The maximum number of entries of pair tables that are kept from one call of `Counts.pair_batches` (128 MiB)."""
 
 
 class Prior(Protocol):
@@ -147,11 +147,14 @@ class Counts:
         return Counts(StoredTables(self.schema, 0, (0,) * len(self.schema.attributes), tables))
 
     def class_counts(self) -> Array:
-        """Return the weight of each class, shape (K,)."""
+        """Return the weight of each class, shape (K,), including that of a prior."""
         return self.tables([()])[0]
 
     def pair_batches(self, attributes: Sequence[int], watch: Watch = silent) -> Iterator[PairBatch]:
-        """Yield the table n[x_i, x_j, y] of every pair of `attributes` once, in batches of tables of equal shape."""
+        """Yield the table n[x_i, x_j, y] of every pair of `attributes` once, in batches of tables of equal shape.
+
+        Raises BncliError if a table would have more than MAX_ENTRIES entries, or if stored tables do not contain it.
+        """
         if isinstance(self.source, StoredTables):
             for batch in self.source.pair_batches(attributes):
                 yield from self._observed_pairs(batch)
@@ -334,7 +337,10 @@ class StoredTables:
         return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.n_missing, strict=True))
 
     def pair_batches(self, attributes: Sequence[int]) -> Iterator[PairBatch]:
-        """Yield every pair of `attributes` once, in batches of equal shape; raise BncliError if a table is missing."""
+        """Yield the table of every pair of `attributes` once, in batches of equal shape.
+
+        Raises BncliError if a table is not stored.
+        """
         by_shape: dict[tuple[int, int], list[Set]] = {}
         for i, j in itertools.combinations(sorted(attributes), 2):
             if (i, j) not in self.tables:
@@ -362,7 +368,7 @@ def stored_tables(
 
     `bare` is the schema without frequencies; its attributes have a missing level if the tables have a code for it, the
     last one. `n_missing` has the number of rows in which each attribute is missing. `tables` must include the table of
-    every single attribute.
+    every single attribute; the result leaves out the tables of uninformative attributes.
     """
     marginalized = missing_policy == "marginalize"
     attributes = []

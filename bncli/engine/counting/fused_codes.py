@@ -9,7 +9,8 @@ table to fit the second-level cache. Then one look-up serves the whole group, an
     S[t] = sum over groups g of E_g[code_g(t)],    E_g[u] = sum over families f in g of W[cell_f(u)]
 
 Cells of all families are numbered in one range: cell 0 is the bias, always active; then family after family. Building
-costs as much as a few passes; it renumbers by presence and never sorts.
+costs as much as a few passes; `fuse` renumbers by presence, and sorts only if rows are so few that one group holds all
+families.
 
 The number of possible joint values is a product of cardinalities; those that occur in N rows are at most N. Joint codes
 grow by one attribute at a time, and after each step the values that occur are renumbered in the order of the old number
@@ -17,8 +18,8 @@ and the attribute's value:
 
     new code of (u, x) = rank of u |X| + x among those that occur
 
-If u |X| + x has a small range, presence is marked in an array (two passes over the rows); otherwise the values are
-sorted. Both give the same numbers.
+Presence is marked in an array (two passes over the rows). If u |X| + x has a large range, `extend` sorts the values
+instead, which gives the same numbers.
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ MANY_ROWS = 1 << 18
 NUMBERS_AT_A_TIME = 1 << 14
 """The maximum number of cells looked up at a time in a loop over configurations, so that they stay in the cache."""
 MAX_MARKED = 1 << 25
-"""Presence is marked in an array for up to this many possible values (5 bytes each); otherwise values are sorted."""
+"""`extend` marks presence in an array for up to this many possible values (5 bytes each); otherwise it sorts them."""
 
 
 @dataclass(frozen=True)
 class Fusion:
     """The families fused into groups; n_cells is the number of cells of all families, plus 1 for the bias.
 
-    members[g] (configurations, families in g) are the cells that a configuration of group g activates. codes[s][g]
-    (rows of block s,) is the configuration of each row.
+    members[g] (configurations, families in g) are the cells that a configuration of group g activates; group 0 has one
+    more column, for the bias. codes[s][g] (rows of block s,) is the configuration of each row.
     """
 
     members: tuple[Index, ...]

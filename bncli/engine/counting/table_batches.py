@@ -52,7 +52,7 @@ MAX_ENTRIES = 1 << 27
 ROUND = 1 << 24
 """The maximum number of entries of tables counted in one pass over the rows (128 MiB), unless one table has more."""
 SWEEP_BLOCK = 1 << 15
-"""Rows processed at a time; more if a table has more cells, since all its cells are added once per block."""
+"""The minimum number of rows processed at a time; it rises with the number of cells, all added once per block."""
 SWEEP_ROUND = 1 << 17
 """The maximum number of cells of the tables counted in one pass over the rows (1 MiB), or one per row if there are more
 rows.
@@ -273,7 +273,7 @@ def _margins(
 
 
 def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> Iterator[PairBatch]:
-    """Yield the tables over pairs of attributes, one of p and one of q, in batches of equal shape.
+    """Yield the tables over pairs of an attribute of p and one of each of `others`, in batches of equal shape.
 
     joint[q, v, y, w] counts the value v of an attribute of p with label y and the value w of an attribute of others[q];
     the values of the attributes of a super-attribute follow one another.

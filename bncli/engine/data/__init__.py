@@ -4,5 +4,5 @@
 - `schema`: the class, its labels, the cuts or levels of every attribute, and how numbers and dates are written
 - `cutting`: learn a schema from columns, and encode the columns with it; monotonicity constraints
 - `dataset`: encode columns under a schema that exists; encoded rows in blocks, and sums over them (`Dataset.reduce`)
-- `splits`: stratified folds and samples: the one place where rows are split
+- `splits`: stratified folds, splits by time, and samples: the one place where rows are split
 """

@@ -6,7 +6,7 @@ Class weights: the weight of a row is multiplied by the factor v of its class be
 
 K is the number of classes that have rows, and n the sum of all n_k. A model learned with class weights predicts as if
 the classes had the weighted frequencies; `bncli.engine.prediction.scoring` converts its predictions to other
-frequencies. An integer v is the same as v copies of each row.
+frequencies. An integer v has the same effect as v copies of each row.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BALANCED = "balanced"
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """The numeric value of each row, (N,): float64 with NaN for missing values, or a narrower type that holds them all.
+    """The numeric value of each row, (N,): float64, or a narrower type that represents all values; NaN means missing.
 
     `form` is the form in which the values were written, or None for plain numbers.
     """
@@ -91,7 +91,7 @@ class ChunkedColumn:
     """A column of codes in parts: the record batches of a memory-mapped file, or blocks that were read one by one.
 
     The parts, (rows,) each, are in row order and of one type. Rows are copied only if a range spans several parts.
-    `release` is called after each pass over a mapped file: it gives back the pages that were read, which count as
+    `release` is called after each pass over a mapped file: it gives back the pages of a large file, which count as
     memory of the process until then, and raises BncliError if the file has become shorter.
     """
 
@@ -118,7 +118,7 @@ class ChunkedColumn:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def count(self, n: int, weights: Array | None = None) -> Array:
-        """Return the number of rows with each code, or their weight with weights (N,), in at least `n` elements."""
+        """Return the number of rows with each code, or their weight given weights (N,), in at least `n` elements."""
         if weights is not None:
             return np.bincount(self.joined(), weights, n).astype(np.float64)
         counted = self._counted.astype(np.float64)
@@ -148,7 +148,7 @@ class ColumnsJoinedOnDemand(Sequence[Codes]):
         return len(self.columns)
 
     def release(self) -> None:
-        """Call the `release` of all columns, once each, which gives back the pages of mapped files."""
+        """Give back the pages of mapped files, by calling each `release` once, even if several columns share it."""
         for release in {column.release for column in self.columns}:
             if release is not None:
                 release()
@@ -179,7 +179,7 @@ class Origin:
     sampled_rows: int | None = None
 
     def drawn(self, seed: int) -> Columns | None:
-        """Return the raw rows kept if they are all rows or were drawn with this seed, otherwise None."""
+        """Return `sample` if it consists of all rows or was drawn with this seed, otherwise None."""
         return self.sample if self.seed in (None, seed) else None
 
     def take(self, rows: Index) -> Origin:
@@ -244,10 +244,11 @@ class Columns:
 
 
 def parse_class_weights(words: str | None, columns: Columns) -> Array | None:
-    """Parse `balanced` or `label=number,...`, and return the factor of each label, (K,), 1 for labels not named.
+    """Parse `balanced` or `label=number,...`, and return the factor of each label, (K,).
 
-    Returns None if `words` is None or there is no class column. Raises UsageError for a label that the class does not
-    have.
+    The factor is 1 for a label that is not named or, with `balanced`, that has no rows. Returns None if `words` is None
+    or there is no class column. Raises UsageError for a label that the class does not have, and ValueError for a string
+    of another form.
     """
     if words is None or columns.label is None:
         return None

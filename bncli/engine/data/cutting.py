@@ -7,14 +7,14 @@ every label it was read with, so that the folds of one table agree on the classe
 of the rows, and the data set consists of the same codes, so a column is encoded once.
 
 Pooling: a table over an attribute of hundreds of levels has more cells than there are rows, and it fits noise. The
-levels of such an attribute are pooled by their class proportions, as far as the rows show differences
-(`bncli.engine.kernels.value_grouping`). If the rows show none, one level is left, and the attribute is not informative.
-With the rule `auto`, an attribute is pooled if it has more than FEW levels and more than the square root of the
-training weight, because a table of two such attributes would have more cells than there are rows. With an integer as
-the rule, an attribute is pooled if it has more levels than that.
+levels of such an attribute are pooled, except where the rows show that their class proportions differ
+(`bncli.engine.kernels.value_grouping`). If they show no difference, one level is left, and the attribute is not
+informative. With the rule `auto`, an attribute is pooled if it has more than FEW levels and more than the square root
+of the training weight, because a table of two such attributes would have more cells than there are rows. With an
+integer as the rule, an attribute is pooled if it has more levels than that.
 
-With `shrinks` (interactions and `--structure auto`), the rule `auto` pools only levels of fewer than LEAST_ROWS rows,
-and those beyond the MOST_KEPT most frequent. The effects of the others are shrunk by their penalty
+With `shrinks` (interactions and `--structure auto`), the rule `auto` pools only levels of weight below LEAST_ROWS, and
+those beyond the MOST_KEPT most frequent. The effects of the others are shrunk by their penalty
 (`bncli.engine.parameters.effect_coding`), which on tables with names of 30 to 1,000 levels lowers the log-loss by 1 to
 2 % (`tests/published/levels.md`). If levels do not vary beyond chance, one level is left here, too.
 
@@ -85,11 +85,14 @@ CutPoints = Callable[..., tuple[float, ...]]
 FEW = 20
 """With the rule `auto`, attributes of at most this many levels are not pooled."""
 LEAST_ROWS, MOST_KEPT = 2.0, 1_000
-"""If effects of levels are shrunk, the MOST_KEPT most frequent levels with LEAST_ROWS rows or more are not pooled."""
+"""With `shrinks`, the MOST_KEPT most frequent levels are not pooled, except those of weight below LEAST_ROWS."""
 LEAST_EVIDENCE = 2.0
-"""An attribute is left out if letting effects vary between its levels raises the log-likelihood by fewer nats."""
+"""With `shrinks`, all levels are pooled if effects that vary between them raise the log-likelihood by fewer nats."""
 MOST_NAMED_WHOLE, NAMED, LONGEST_VALUE = 3, 2, 24
-"""A pooled level of at most MOST_NAMED_WHOLE values is named after all of them, a larger one after NAMED of them."""
+"""A pooled level of at most MOST_NAMED_WHOLE values is named after all of them, a larger one after NAMED of them.
+
+Values of more than LONGEST_VALUE characters are shortened to this length in the name.
+"""
 MOST_LISTED = 8
 """The maximum number of attributes that a note lists."""
 ROWS_PER_THREAD = 1 << 12
@@ -181,7 +184,7 @@ def learn_dataset(
 class _ColumnEncoder:
     """An encoder of columns, which learns the attribute of each or takes the supplied one.
 
-    - cut_points: the discretizer; None with supplied attributes
+    - cut_points: the discretizer with its options; not used, and possibly None, if attributes are supplied
     - units: the weights of the rows as integer multiples of a unit, and the unit (`whole_units`)
     - supplied: the supplied attributes, keyed by name, or None to learn them
     - uncut: numeric columns without missing values that are known to have no cut
@@ -235,7 +238,7 @@ class _ColumnEncoder:
         return attribute, codes if attribute.informative else self.zeros
 
     def _learn(self, name: str) -> Attribute:
-        """Learn the attribute of a column; its frequencies are counted here only if it is categorical."""
+        """Learn the attribute of a column; its frequencies are counted here only if it is categorical and not coded."""
         column, weights = self.columns.attributes[name], self.columns.weights
         if isinstance(column, CodedColumn):
             return column.attribute
@@ -353,7 +356,7 @@ def _frequencies(
 
 
 def _with_frequencies(attribute: CategoricalAttribute, occurring: CategoricalAttribute) -> CategoricalAttribute:
-    """Return the attribute with the frequencies of `occurring`, whose levels are all levels or values of it."""
+    """Return the attribute with frequencies summed from `occurring`, whose levels are its levels or pooled values."""
     missing = occurring.missing or attribute.missing
     counted = np.zeros(attribute.n_values + missing)
     for level, weight in zip(occurring.levels, occurring.frequencies, strict=False):
@@ -372,7 +375,7 @@ def needs_pooling(attribute: CategoricalAttribute, rule: PoolingRule) -> bool:
 
 
 def has_many_levels(attribute: Attribute) -> bool:
-    """Return whether an attribute is categorical and has more levels than both FEW and the root of its total weight."""
+    """Return whether an attribute is categorical, with more levels than FEW and the square root of its total weight."""
     n = attribute.n_values
     return isinstance(attribute, CategoricalAttribute) and n > FEW and n * n > sum(attribute.frequencies)
 
@@ -480,7 +483,7 @@ def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
 
 
 def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str], towards: str | None) -> Dataset:
-    """Return the data with a schema that has monotonicity constraints of these attributes, and the label they refer to.
+    """Return the data with monotonicity constraints on these attributes in the schema, and the label they refer to.
 
     The data are returned unchanged if no attribute is named. Otherwise, raises UsageError for a name that is not a
     numeric attribute, for a label that the class does not have, if there are more than two labels and `towards` is

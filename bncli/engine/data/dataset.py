@@ -10,8 +10,8 @@ A schema maps every value of a raw column to a small integer, its code:
 
     numeric      the interval of the value, 0 .. m
     categorical  the position of the level in the schema's order, by name, or of the level that it was pooled to
-    missing      the missing level (the last code), if training rows had missing values
-    unknown      one past the last code: a value never seen in training, or a missing value if training had none
+    missing      the missing level (the last code), if the attribute has one
+    unknown      one past the last code: a value never seen in training, or a missing value without a missing level
 
 The columns may list their levels in another order than the schema, or more of them (in a fold of a table); their codes
 are translated by the names of the levels. Cost: one pass per column.
@@ -78,7 +78,7 @@ class RowBlock:
         return sum(array.nbytes for array in arrays)
 
     def slices(self, size: int = ROWS_PER_SLICE) -> Iterator[slice]:
-        """Yield the rows of the block in slices of `size`."""
+        """Yield the rows of the block in slices of `size` rows; the last one may have fewer."""
         for start in range(0, self.n_rows, size):
             yield slice(start, min(start + size, self.n_rows))
 
@@ -88,8 +88,8 @@ class Dataset:
     """Encoded training rows: codes[i] (N,) of schema attribute i and labels (N,), in narrow unsigned types.
 
     - weights: positive row weights (N,), or None if every row weighs 1
-    - codes: if the schema marginalizes missing values, the code of a missing value is the cardinality of its attribute;
-      otherwise every code is below the cardinality
+    - codes: all 0 for an uninformative attribute; if the schema marginalizes missing values, the code of a missing
+      value is the cardinality of its attribute; otherwise every code is below the cardinality
     - split_by: the groups and times that splits of the rows respect, or None
     - recut: for some splits, the same rows encoded with cuts and levels learned only from the split's training rows
     """
@@ -148,7 +148,7 @@ class Dataset:
         )
 
     def bounds(self) -> list[tuple[int, int]]:
-        """Return the first row of every block, and the row after its last one."""
+        """Return a pair (start, stop) for every block, whose rows are start .. stop - 1."""
         return block_bounds(self.n_rows)
 
     def row_blocks(self, states: Sequence[Any] | None = None) -> list[RowBlock]:
@@ -174,14 +174,14 @@ class Dataset:
         return blocks
 
     def map(self, kernel: Callable[..., T], *broadcast: Any, states: Sequence[Any] | None = None) -> list[T]:
-        """Return `kernel(block, *broadcast)` of every block, in block order."""
+        """Return `kernel(block, *broadcast)` for every block, in block order."""
         results = list(self._results(kernel, broadcast, states))
         if isinstance(self.codes, ColumnsJoinedOnDemand):
             self.codes.release()
         return results
 
     def keep(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> list[Any]:
-        """Return the same as `map`, for state that only kernels use; on a cluster it stays where the blocks are."""
+        """Return the results of `map` for use as `states`; on a cluster, they are references to values kept there."""
         return self.map(kernel, *broadcast, states=states)
 
     def reduce(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> Any:
@@ -199,9 +199,9 @@ class Dataset:
         return total
 
     def _results(self, kernel: Callable[..., T], broadcast: Any, states: Sequence[Any] | None) -> Iterator[T]:
-        """Yield `kernel(block, *broadcast)` of every block, in block order.
+        """Yield `kernel(block, *broadcast)` for every block, in block order.
 
-        At most two results per thread exist at a time, since partial sums may be large.
+        At most two calls per thread are submitted ahead of the result that is yielded, since results may be large.
         """
         blocks = self.row_blocks(states)
         threads = min(self.threads, len(blocks))
@@ -224,7 +224,7 @@ class Dataset:
 
 
 class _Task(Generic[T]):
-    """A call of a kernel on a row block, made by a thread of the pool, or by the calling thread with `run_here`."""
+    """A call of a kernel on a row block, run by a thread of the pool or, with `run_here`, by the calling thread."""
 
     def __init__(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> None:
         self._work, self._future = work, pool.submit(work)
@@ -234,7 +234,7 @@ class _Task(Generic[T]):
         return bool(self._results_here) or self._future.done()
 
     def run_here(self) -> bool:
-        """Run the task in the calling thread unless a thread of the pool has begun it; return whether it was run."""
+        """Run the task in the calling thread unless it has already been started; return whether this call ran it."""
         if self._results_here or not self._future.cancel():
             return False
         self._results_here.append(self._work())
@@ -251,9 +251,9 @@ class BlockKeeper(Protocol):
     def results(
         self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None
     ) -> Sequence[Any]:
-        """Return `kernel(block, *broadcast)` of every block, transferred to this process.
+        """Return `kernel(block, *broadcast)` for every block, transferred to this process.
 
-        `states` has one element per block: an array, or a reference that `keep` returned.
+        `states`, unless it is None, has one element per block: a value, or a reference that `keep` returned.
         """
 
     def keep(self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None) -> list[Any]:
@@ -281,7 +281,7 @@ class DistributedDataset(Dataset):
 
 
 def block_bounds(n_rows: int) -> list[tuple[int, int]]:
-    """Return the first row of every block of `n_rows` rows, and the row after its last one.
+    """Return a pair (start, stop) for every block of `n_rows` rows; its rows are start .. stop - 1.
 
     The number of blocks is a power of two, at most 16 (more for very many rows, see MORE_BLOCKS); no block has fewer
     than ROWS_PER_BLOCK rows unless it is the only one.
@@ -333,7 +333,7 @@ def encode_attributes(
     """Encode the attributes with the indices `used`, for scoring; no class column is needed.
 
     If the table lacks a column, raise ModelError or, with `allow_missing`, give it the code of unknown values in every
-    row and count it neither as unseen nor as missing.
+    row and count it neither as unseen nor as missing. Raises ModelError for the same reasons as `encode_column`, too.
     """
     encoded = []
     for i in used:
@@ -400,7 +400,7 @@ def encode_column(column: Column | CodedColumn, attribute: Attribute) -> Encoded
 def encode_labels(columns: Columns, schema: Schema) -> Codes:
     """Return the class of every row, (N,), as a position in the schema's labels.
 
-    Raises ModelError if a row has no class, or a label that the schema lacks.
+    Raises ModelError if there is no class column, or if a row has no class or a label that the schema lacks.
     """
     if columns.label is None:
         raise ModelError(f"the table has no class column {schema.class_name!r}")

@@ -16,7 +16,7 @@ DateOrder = Literal["ymd", "dmy", "mdy", "yymd", "time"]
 DatePart = Literal["year", "month", "day", "weekday", "hour", "days"]
 DATE_ORDERS: tuple[DateOrder, ...] = ("ymd", "dmy", "mdy", "yymd", "time")
 DATE_PARTS: tuple[DatePart, ...] = ("year", "month", "day", "weekday", "hour", "days")
-"""The parts that replace a date column, in this order."""
+"""The parts that replace a date column, in this order; a column of times of day is replaced by its hour only."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class NumericAttribute(_Attribute):
 
 @dataclass(frozen=True)
 class CategoricalAttribute(_Attribute):
-    """Levels coded 0..m in their order; `frequencies` is the training weight of each code.
+    """Levels coded 0, 1, ... in their order; `frequencies` is the training weight of each code.
 
-    A level may stand for several values that were pooled. In this case `groups` lists the values of every level, which
-    is only the level itself if it was not pooled; `groups` is empty if nothing was pooled. The name of a pooled level
-    is never a value.
+    A level may stand for several values that were pooled. In this case `groups` lists the values of every level; the
+    only value of a level that was not pooled is the level itself. `groups` is empty if nothing was pooled. The name of
+    a pooled level is never a value.
     """
 
     levels: tuple[str, ...] = ()
@@ -169,7 +169,7 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Schema:
-    """Class name and labels, attributes in file order (including uninformative ones), and the rules for reading rows.
+    """The class and its labels, the attributes (including uninformative ones), and the rules for reading rows.
 
     - missing_tokens, unseen: as in `ReadingRules`
     - missing_policy: with `level`, a missing value is one more level of an attribute that had missing values in

@@ -20,16 +20,18 @@ the fold with fewer rows, then the first). If each unit is one row, the folds fo
 **Time.** The rows are divided into blocks of about equal size, with rows of equal times in one block. A block is held
 out, and the rows of earlier blocks are training rows. Rows within a gap before the first time of the block are left
 out. Rows of the block are held out only if their unit has no training row. To choose a setting within training rows,
-the last of these rows are held out once.
+the last of these rows are held out once; if few of them belong to units without training rows, all of them are held
+out, and the training rows of their units are left out instead.
 
-**Samples.** A stratified sample takes every so many rows of all rows, ordered by class and shuffled within classes.
+**Samples.** A stratified sample takes rows at regular distances, after ordering all rows by class and shuffling them
+within classes.
 Nested samples are prefixes of one order of the rows, in which the m-th of the n_c rows of class c has the position
 
     (m + 1/2) / n_c,    m = 0 .. n_c - 1
 
 so that n rows are apportioned to the classes by the method of Sainte-Laguë (Webster). For a sample of units, nested or
 not, the units are put in this order, each with its most frequent label; the sample is the longest prefix that has at
-most n rows.
+most n rows, or the first unit alone if that has more.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ LEAST_UNITS = 5
 BLOCKS = 5
 """The default number of blocks in time order."""
 FEW_HELD_OUT = 0.25
-"""If at most this fraction of the last rows belongs to new units, units of the last rows are left out of training."""
+"""If at most this fraction of the last rows belongs to new units, the units of these rows are left out of training."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class SplitBy:
 
     - units: the identifier of each row's unit, (N,), or None if each row is a unit
     - times: the time of each row, (N,), in seconds or in the unit of a numeric column, or None if rows have no order
-    - gap: training rows are earlier than the first held-out row by more than this, in the unit of `times`
+    - gap: training rows are earlier than every row of the held-out block by more than this, in the unit of `times`
     - columns: the names of the columns of groups and of time
     - is_date: whether times are seconds since 1970
     """
@@ -133,8 +135,8 @@ def inner_splits(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | None 
     """Split training rows to choose a setting, or to fit a calibration map, on held-out rows.
 
     If the rows have times, return a single split, which holds out about the last 1 / n_folds of the rows. Otherwise
-    return `n_folds` stratified folds, or as many as there are units if these are fewer. The list is empty if no row can
-    be held out.
+    return the splits of `n_folds` stratified folds, or of one fold per unit if there are fewer units. The list is empty
+    if no row can be held out, or if no training row would be left.
     """
     if by is not None and by.times is not None:
         block_of = _cut_by_time(by.times, [len(labels) - len(labels) // n_folds])
@@ -151,11 +153,11 @@ def splits_of_folds(fold_of: Index) -> list[RowSplit]:
 
 
 def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[RowSplit]:
-    """Divide the rows into blocks in time order, and return one split for each block but the first, which is held out.
+    """Divide the rows into blocks in time order; return one split for each block after the first, which it holds out.
 
-    window: the number of blocks before the held-out one to learn from, or None for all. Raises BncliError for fewer
-    than 2 blocks, if too many rows have equal times, or if a split has no training rows or no held-out rows, and
-    UsageError for a window that leaves out no block.
+    Rows of the block are not held out if their unit has a training row. window: the number of blocks before the
+    held-out one to learn from, or None for all. Raises BncliError for fewer than 2 blocks, if too many rows have equal
+    times, or if a split has no training rows or no held-out rows, and UsageError for a window that leaves out no block.
     """
     assert by.times is not None
     n = len(by.times)
@@ -187,7 +189,7 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
 def latest_rows(by: SplitBy, window: int) -> Index:
     """Return the indices, ascending, of the rows in the last `window` of BLOCKS blocks in time order.
 
-    Raises UsageError for a window of BLOCKS or more blocks.
+    There are none if all rows have the same time. Raises UsageError for a window of BLOCKS or more blocks.
     """
     assert by.times is not None
     _refuse_wide(window, BLOCKS)
@@ -231,7 +233,7 @@ def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | N
 
     Every class keeps its proportion, within one row for single rows and roughly for units. Whole units are drawn,
     unless the sample would have fewer than LEAST_UNITS units although there are more; then single rows are drawn from
-    all units.
+    all units. If there is only one unit, all rows are returned.
     """
     if len(labels) <= n_rows:
         return np.arange(len(labels))
@@ -246,7 +248,10 @@ def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | N
 
 
 def nested_samples(labels: Integers, sizes: Sequence[int], seed: Seed, by: SplitBy | None = None) -> Iterator[Index]:
-    """Yield a stratified sample of each size, as ascending row indices; larger samples contain smaller ones."""
+    """Yield a stratified sample of each size, as ascending row indices; larger samples contain smaller ones.
+
+    With units of several rows, a sample has whole units: at most `size` rows, but at least one unit.
+    """
     units = units_of_several_rows(by)
     if units is not None:
         yield from _samples_of_units(labels, units, sizes, seed)
@@ -256,7 +261,7 @@ def nested_samples(labels: Integers, sizes: Sequence[int], seed: Seed, by: Split
 
 
 def nested_order(labels: Integers, seed: Seed) -> Index:
-    """Return all rows in a random order whose every prefix is a stratified sample."""
+    """Return the indices of all rows in a random order, in which every prefix is a stratified sample."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     own = labels[shuffled]
     by_class = np.argsort(own, kind="stable")
@@ -282,7 +287,7 @@ def _shuffled_by_class(labels: Integers, seed: Seed) -> Index:
 
 
 def _class_counts(labels: Integers, units: Index) -> tuple[Index, Index, Index]:
-    """Return the unit, the label and the number of rows of every such pair that occurs, sorted by unit and label."""
+    """Return unit, label and number of rows for every pair of unit and label that occurs, sorted by unit and label."""
     n_labels = int(labels.max()) + 1
     pairs, counts = np.unique(units * n_labels + labels, return_counts=True)
     return pairs // n_labels, pairs % n_labels, counts
@@ -352,7 +357,7 @@ def _samples_of_units(labels: Integers, units: Index, sizes: Sequence[int], seed
 
 
 def _cut_by_time(times: Array, positions: Sequence[int]) -> Index:
-    """Cut the rows, in time order, at the changes of time nearest to `positions`; return each row's block, (N,)."""
+    """Cut the rows in time order, at the changes of time nearest to `positions`; return the block of each row, (N,)."""
     ascending = np.sort(times)
     # where the time changes: only there may a block end
     starts = np.flatnonzero(np.diff(ascending)) + 1

@@ -12,11 +12,11 @@ Every module has one function:
 - labels (N,): unsigned class codes below n_labels;
 - weights (N,): positive float64, or None if every row weighs 1;
 - the result: cuts in ascending order, each at or above the lowest value and below the highest, so that
-  (-inf, c1], (c1, c2], ..., (cm, inf) are the intervals. Without cuts the attribute is not informative.
+  (-inf, c1], (c1, c2], ..., (cm, inf) are the intervals. Without cuts there is a single interval.
 
 A module may have a second function, `uncut(values, labels, n_labels)` with values (columns, N), which returns for each
-column whether it certainly has no cut. It is called for N up to the module's FEW_ROWS and rows of weight 1, because in
-wide tables many columns are then tested at once.
+column whether it certainly has no cut. It saves time in wide tables, because it tests many columns at once, and is
+called only if the rows have no weights and N is at most the module's FEW_ROWS.
 
 The order of rows never matters, and a row of weight 2 counts as two equal rows. Keyword options have defaults and are
 the ones that the catalogue lists for the method. A method that uses the labels is also listed in SUPERVISED.

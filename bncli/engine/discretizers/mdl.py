@@ -9,7 +9,7 @@ exceeds the cost of describing it (N = |S|; k, k1, k2 = numbers of classes in S,
 and the search goes on in S1 and S2. A candidate lies midway between two neighbouring distinct values that do not both
 belong purely to one and the same class: no other point can be best (their Theorem 1).
 
-With L, R the class counts on either side, the cost that a candidate is chosen by is
+Candidates are compared by the following cost, where L, R are the class counts on either side:
 
     n_L Ent(L) + n_R Ent(R) = h(n_L) + h(n_R) - sum over y of [h(L_y) + h(R_y)],    h(n) = n log2 n
 
@@ -25,7 +25,8 @@ In the other blocks, and in intervals of few rows, candidates are evaluated in o
 change that each row makes. Costs near the lowest are computed again in fixed point (`NLogN`), so that ties are exact.
 
 Conventions: entropies that differ by at most 1e-12 bits are tied and the lowest cut wins; an interval of total weight 1
-or less is never cut; fractional weights are rounded to about 2^-52 of their sum, so that equal weights stay equal.
+or less is never cut; fractional weights are rounded to multiples of about 2^-52 of their sum, so that equal weights
+stay equal.
 Cost: one sort, which takes most of the time, O(N), and per interval the bounds of its blocks and the evaluation of some
 of them (about 4 % of a million rows in total).
 """
@@ -51,7 +52,10 @@ _FEW_CLASSES = 16
 _BLOCK = 1 << 12
 """Items evaluated at a time, so that the temporaries stay in the second-level cache."""
 _GRAIN, _STRIDE = 32, 16
-"""Costs are bounded in blocks of _STRIDE * _GRAIN items, and where that does not rule them out, of _GRAIN items."""
+"""Costs are bounded in blocks of _STRIDE grains and then, where that does not rule them out, of one grain.
+
+A grain is _GRAIN items, or more if there are many classes.
+"""
 _MOST_STORED = 1 << 13
 """The largest weight, in units, of a range in which all cuts are evaluated with a table of n log2 n."""
 _FEW_ITEMS = 1024
@@ -75,7 +79,7 @@ def cut_points(
 
 
 def cuts_of_ordered(column: Ordered, n_labels: int, unit: float = 1.0) -> tuple[float, ...]:
-    """Return the accepted cuts of a column that is in order, with weights in multiples of `unit`."""
+    """Return the accepted cuts, ascending, of a column in order, whose weights are in multiples of `unit`."""
     items = _Items.of(column, n_labels, unit)
     accepted: list[int] = []  # items after which a cut lies
     pending = [_Range(0, len(items.labels), items.counts_before(0), items.counts_before(len(items.labels)))]
@@ -165,7 +169,7 @@ class _Items:
 
 @dataclass(frozen=True)
 class _Range:
-    """Items first .. stop - 1, and the weight of every class before and at the end of them."""
+    """Items first .. stop - 1, and the weight of each class in all items before `first` and before `stop`, (K,)."""
 
     first: int
     stop: int
@@ -205,7 +209,7 @@ def _best_cut(items: _Items, whole: _Range) -> int | None:
 
 
 def _scan(items: _Items, whole: _Range) -> int | None:
-    """Return the same as `_best_cut` for a range of small weight: every cut is evaluated, in fixed point."""
+    """Return the same as `_best_cut` for a range of small weight, by evaluating every candidate in fixed point."""
     rows, table, total = slice(whole.first, whole.stop), items.n_log_n.table, whole.counts
     cuts = np.flatnonzero(items.is_candidate[whole.first : whole.stop - 1])
     if not len(cuts):
@@ -381,7 +385,7 @@ class NLogN:
     The search adds and subtracts millions of such terms; in floating point the sum would depend on the order of rows.
     Here each term is rounded once, to an integer multiple of 2^-shift, and the rest is integer arithmetic:
 
-        value(n) = rint(2^shift n log2 n),   shift the largest for which total log2 total stays below 2^60
+        value(n) = rint(2^shift n log2 n),   shift about the largest for which value(total) is at most 2^60
 
     so that sums of differences telescope exactly. An entropy is accurate to about 1e-14 bits per row.
     """
@@ -423,8 +427,8 @@ def uncut(values: NDArray[np.generic], labels: Codes, n_labels: int) -> Mask:
     """Return, for each row of values (columns, N), N <= FEW_ROWS, whether that column certainly has no cut.
 
     All rows have weight 1. The test is one-sided: a column for which the result is False may have no cut either. Every
-    gap between two values counts as a cut, even between equal values, and the criterion of `_is_accepted` is applied
-    with a margin for rounding.
+    gap between two rows in order counts as a cut, even between equal values, and the criterion of `_is_accepted` is
+    applied with a margin for rounding.
     """
     n_columns, n = values.shape
     if n < 2:

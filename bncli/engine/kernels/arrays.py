@@ -36,7 +36,7 @@ Whole = TypeVar("Whole", bound=np.integer[Any])
 SPARSE_TABLE = 1 << 18
 """Tables of at least this many cells are incremented in place; a bincount would write the whole table per block."""
 MANY_INCREMENTS = 1 << 29
-"""With this many increments (rows times tables), `add_joint_counts` saves more than importing scipy.sparse costs."""
+"""From this many increments (rows times tables), `add_joint_counts` saves more than importing scipy.sparse costs."""
 MANY_ROWS = 1 << 17
 """The number of rows passed to `add_joint_counts` at a time."""
 
@@ -75,10 +75,10 @@ def log_softmax(scores: Array, axis: int) -> Array:
 
 
 def sum_in_order(values: Array, axis: int = 0) -> Array:
-    """Return the sum along an axis, adding one value after the other.
+    """Return the sum along an axis, adding one value after the other; with several sums, not along the last axis.
 
-    numpy adds the values of a single row pairwise, but adds in order when several rows are summed at once. Always
-    adding in order makes the sum of a row the same to the last bit, whether or not other rows are summed with it.
+    numpy adds the values of a single sum pairwise, but adds in order when it computes several sums along such an axis.
+    Always adding in order makes each sum the same to the last bit, however many are computed at once.
     """
     if values.size == values.shape[axis]:
         return np.asarray(np.add.accumulate(values, axis=axis).take(-1, axis))

@@ -203,9 +203,9 @@ def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | No
 
 
 def _narrowed(values: Numbers) -> Numbers:
-    """Return float64 values as int32 or float32, the first of them that is exact for all values.
+    """Return float64 values as int32 or else float32, if that type represents all of them exactly.
 
-    If neither is, or if the values have another type or are empty, return them unchanged.
+    If neither does, or if the values have another type or are empty, return them unchanged.
     """
     if values.dtype != np.float64 or len(values) == 0:
         return values

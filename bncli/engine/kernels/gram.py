@@ -97,7 +97,7 @@ class Functions:
 
 @dataclass(frozen=True)
 class _Set:
-    """A set of indicators, of which a configuration of `group` activates at most one.
+    """A set of indicators; a configuration of `group` activates at most one of them.
 
     local (configurations,) is the position of the active indicator in `indicators`, or len(indicators) if none is
     active. With `values` (n_codes, indicators), `local` is a code instead, and the "indicators" are functions of it.

@@ -94,7 +94,7 @@ def variance_of_effects(counts: Array) -> float:
 
 
 def evidence_of_effects(counts: Array) -> float:
-    """Return the gain of log-likelihood, in nats, when the class distribution may differ between levels.
+    """Return the gain in log-likelihood, in nats, if the class distribution may differ between levels.
 
     counts (levels, K): the number of rows of each level and class.
     """

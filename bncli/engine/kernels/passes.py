@@ -9,14 +9,14 @@ Products of the Hessian of -CLL with tables V:
     r[t, y]  = w_t P(y | x_t) (d[t, y] - sum over y' of P(y' | x_t) d[t, y'])
     (HV)_g[y, u] = sum over rows t with code_g(t) = u of r[t, y]
 
-As long as products at one point are needed, the probabilities (K, rows) at that point are kept; for two classes only
-the curvature w P(0 | x) P(1 | x).
+While products at one point are needed, the probabilities (K, rows) at that point are kept, or for two classes only the
+curvature w P(0 | x) P(1 | x).
 
 There are kernels for two classes and for more; for few rows they use look-ups, for many rows sparse products
 (`Indicators`), which are faster once scipy.sparse is imported. All process rows in blocks whose temporaries stay in
-cache, keep scores class-major (reductions run over the short axis), and give probabilities that are finite regardless
-of the scores. Tables of two classes hold differences, of the second class from the first. `np.take` with `out` needs
-mode="clip": the default mode buffers and costs three times as much.
+cache, keep scores class-major (reductions run over the short axis) up to MANY_CLASSES classes, and give finite
+probabilities for scores of any size. Tables of two classes hold differences, of the second class from the first.
+`np.take` with `out` needs mode="clip": the default mode buffers and costs three times as much.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Indicators:
 
 @lru_cache(maxsize=4)
 def _shared_arrays(n_rows: int, sizes: tuple[int, ...], kind: np.dtype[Any]) -> tuple[Array, Integers, Integers]:
-    """Return the arrays that matrices of one shape share: entries, first column of each group, start of each row."""
+    """Return what matrices of one shape share: the entries, the first column of each entry's group, the row starts."""
     n_entries = n_rows * len(sizes)
     first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
     return np.ones(n_entries, kind), np.tile(first, n_rows), np.arange(0, n_entries + 1, len(sizes), dtype=np.int32)
@@ -275,7 +275,7 @@ def class_differences(table: Array) -> list[Array]:
 def look_up_scores(
     scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Array]], codes: Sequence[Index]
 ) -> None:
-    """Fill scores (K, rows) from tables made by `class_differences`; the two spare arrays are temporary storage."""
+    """Fill scores (K, rows), 0 for the first class, from tables in parts by `class_differences`; overwrite `spare`."""
     scores[0] = 0.0
     k = 1
     for parts in zip(*tables, strict=True):
@@ -358,7 +358,7 @@ def _rows_in_cache(scores: Array) -> Iterator[slice]:
 
 
 def _exponentials(differences: Array, highest: Array) -> Array:
-    """Turn differences d (rows, K - 1) into exp(d - highest) in place; return their sums with the first class."""
+    """Turn differences d (rows, K - 1) into exp(d - highest) in place; return their sums + exp(-highest), (rows,)."""
     differences -= highest[:, np.newaxis]
     np.exp(differences, out=differences)
     return np.asarray(differences.sum(axis=1, dtype=differences.dtype) + np.exp(-highest.astype(np.float64)))
@@ -501,7 +501,10 @@ def hessian_classes(codes: Sequence[Integers], p: Array, weights: Array | None, 
 
 
 def sparse_hessian_classes(z: Indicators, p: Sequence[Array], weights: Array | None, table: Array) -> Array:
-    """Return HV without the first class; result and `table` have shape (configurations of all groups, K - 1)."""
+    """Return HV without the first class, given p as `sparse_probabilities` returns it.
+
+    Result and `table` have shape (configurations of all groups, K - 1).
+    """
     total = np.zeros(table.shape)
     for (rows, by_row, by_column), of_block in zip(z, p, strict=True):
         d = class_major(by_row @ table)

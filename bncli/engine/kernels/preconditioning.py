@@ -50,7 +50,7 @@ NEGLIGIBLE = 1e-150
 LEAST_SCALE = 1e-6
 """On the subspace, smaller magnitudes of s are raised to this value, because there the penalty outweighs the rows."""
 MANY_OF_CELLS = 0.2
-"""If more than this fraction of all cells belong to sums, it is faster to look up a sum for every cell."""
+"""If more than this fraction of all cells belong to the sums of a set, a sum is looked up for every cell: faster."""
 MAX_SHARED = 800
 """With more shared parameters than this, only the diagonal is used."""
 MOST_SHIFTED = 1000
@@ -220,7 +220,7 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
 
 
 def _divisor(a: Array) -> Array:
-    """Return the curvature, replaced by 1 in cells without rows or penalty, where the gradient is 0."""
+    """Return the curvature, replaced by 1 where it is 0: in cells without rows or penalty, whose gradient is 0."""
     return np.where(a > 0, a, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The formats that models, structures and predictions are written in, one module per format, named by its word.
+"""The formats in which models, structures and predictions are written: one module per format, named after its word.
 
 Each of these modules defines FORMAT, the record of its format:
 
@@ -21,7 +21,8 @@ The other modules are shared by several formats or load heavy libraries for one:
 - `programs`: the data of programs that score rows
 - `sql_layers`: the query of a model in each dialect of SQL
 - `onnx_graph`: the nodes of an ONNX graph
-- `score_layout`, `prediction_files`: the columns of predictions, also as lines of text; written to a file
+- `score_layout`: the columns of predictions, as Arrow batches or lines of text
+- `prediction_files`: predictions written to a file or to standard output
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "sql", "onnx"
 SCORES = ("csv", "jsonl", "parquet", "arrow")
 """The first is the default, unless an option or the extension of the file name chooses another."""
 BLANK = rb"\A(?:\xef\xbb\xbf)?(?:\s++|//[^\n]*+|/\*(?s:.*?)\*/|\#[^\n]*+)*+"
-"""For signatures: what may precede the first word of a file (a byte-order mark, blanks, comments as in C)."""
+"""For signatures: a byte-order mark, blanks and comments (`//`, `/* */`, `#`) before the first word of a file."""
 NAME = rb"""(?:"[^"\n]*"|[^\s{}"]+)"""
 """For signatures: a name, in quotes or not."""
 
@@ -91,11 +92,11 @@ class ProgramFormat(NamedTuple):
 
     write: returns the program. run: runs a program on rows (values by column name, None is missing) and returns the
     probabilities of the labels per row, or None if the software that it needs (`needs`, in words) is not installed.
-    remark: returns a note about the run, for example that another database ran the program than the one it is written
-    for, or None. decide: runs a program that was written with a decision rule and returns a label per row, or None for
-    a row if the rule abstains; it is None for a format without decisions. decides: returns whether a program contains
-    decisions. rounds: whether the option `digits` rounds the points. is_text: if false, the format needs an output
-    file.
+    remark: returns a note about the run, for example that the program was run by a database other than the one it is
+    written for, or None. decide: runs a program that was written with a decision rule and returns a label per row, or
+    None for a row if the rule abstains, or None in place of the list if the software is not installed; it is None for a
+    format without decisions. decides: returns whether a program contains decisions. rounds: whether the option `digits`
+    rounds the points. is_text: if false, the format needs an output file.
     """
 
     word: str
@@ -133,7 +134,7 @@ class ScoreWriter(Protocol):
         """Write a piece."""
 
     def finish(self) -> None:
-        """Write what is left after the last piece."""
+        """Write the remaining output after the last piece."""
 
     def abandon(self) -> None:
         """Release resources without writing; called instead of `finish` after an error. Does nothing by default."""

@@ -1,6 +1,6 @@
-"""Arrow predictions: an IPC stream into a pipe, which can be read as it arrives, and an IPC file into a file.
+"""Arrow predictions: an IPC file or, on standard output, an IPC stream, which can be read as it arrives.
 
-The file, also known as Feather version 2, can be memory-mapped.
+An IPC file, also known as Feather version 2, can be memory-mapped.
 """
 
 from __future__ import annotations

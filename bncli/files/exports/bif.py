@@ -10,7 +10,8 @@ slowest and the last parent's state fastest. Commas can be omitted, names can st
 written as in C and C++. Nodes without parents are written as `table`, others as rows, numbers with all their digits.
 
 Files avoid everything that other readers (pgmpy, pyAgrum, bnlearn) misread: names are ASCII identifiers, and states
-may also be integers; no name is a keyword, and no two differ only in case. The original names stand in properties.
+may also be integers; no name is a keyword, and no two nodes have names that differ only in case. The original names
+stand in properties.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class _Block:
 
 
 def read_bif(data: bytes, where: str) -> NamedNetwork:
-    """Parse a BIF file; raise BncliError with `where`, line and column if it is not valid."""
+    """Parse a BIF file; if it is not valid, raise BncliError with `where` and, if known, line and column."""
     from bncli.files.json_documents import decode_utf8
 
     grammar = re.compile(
@@ -166,7 +167,7 @@ def _take_names(tokens: Tokens, closing: str, what: str) -> Iterator[Token]:
 
 
 def _read_property(tokens: Tokens, properties: dict[str, str]) -> None:
-    """Read the rest of a property, up to the semicolon that is not in quotes, and add it to `properties`."""
+    """Read a property up to the first semicolon outside quotes, and add it to `properties`."""
     text = tokens.take_raw(_PROPERTY)
     if text is None:
         tokens.fail("the property does not end with ';'")

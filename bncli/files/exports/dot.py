@@ -7,7 +7,7 @@ An arc runs from parent to child, and the order of the arcs is the order of a no
 written as an undirected graph, which is not read back.
 
 The whole language for directed graphs is read: chains `a -> b -> c`, groups `a -> {b c}`, subgraphs, ports, comments,
-HTML labels, and attributes, which are ignored except for our own. DOT has no tables of probabilities.
+HTML labels, and attributes, of which only those of bncli have an effect. DOT has no tables of probabilities.
 
 Names are written in quotes. A name with quotes, backslashes or invisible characters is changed, and the original stands
 in the attribute `bncli_name`, as in the other formats.
@@ -85,7 +85,7 @@ def _node_line(name: str, legal: str, class_name: str | None) -> str:
 class _Graph:
     """The nodes in the order of their first mention, with their attributes and parents, and the graph's attributes.
 
-    The parents are the keys of a dict, to keep their order. `n_arcs` counts repeated arcs repeatedly.
+    The parents are the keys of a dict, to keep their order. `n_arcs` counts an arc each time it is written.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class _Graph:
 
 
 def read_dot(data: bytes, where: str) -> NamedDag:
-    """Parse a DOT file as a structure; raise BncliError with `where`, line and column if it is not valid."""
+    """Parse a DOT file as a structure; if it is not valid, raise BncliError with `where` and any known position."""
     from bncli.engine.structures.named_structure import NamedDag
     from bncli.files.json_documents import decode_utf8
 

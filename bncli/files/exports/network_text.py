@@ -6,8 +6,7 @@ format cannot hold goes into properties, which other programs ignore (`NAME = VA
     of the network    bncli_name, bncli_method, bncli_options (a JSON object)
     of a node         bncli_role = class, bncli_name, bncli_states (separated by blanks)
 
-A property is written only if there is something to keep. `restore_network` undoes
-`escape_network`.
+A property is written only if there is something to keep. `restore_network` undoes `escape_network`.
 
 The grammar of a parser is a regular expression whose named groups are the kinds of tokens; the group `skip` is skipped.
 The text is scanned one token at a time, so that a parser can also take a stretch of raw text.
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 LegalName = Callable[[str], str]
 """A function that turns any string into one that the format can hold, and leaves such strings unchanged."""
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-"""A finite decimal number, as network files write it."""
+"""A decimal number as network files write it, without NaN and infinity."""
 
 
 class EscapedNode(NamedTuple):
@@ -60,7 +59,7 @@ def escape_network(
 ) -> EscapedNetwork:
     """Return the network with legal names, and with the properties that `restore_network` needs.
 
-    The names of two nodes must differ after `fold`, because the format cannot tell them apart otherwise.
+    The legal names of any two nodes differ even after `fold`, because the format cannot tell them apart otherwise.
     """
     names = [node.name for node in network.nodes]
     legal = dict(zip(names, legal_names(names, legal_node, fold), strict=True))
@@ -122,7 +121,7 @@ def restore_network(escaped: EscapedNetwork, where: str) -> NamedNetwork:
 
 
 def original_name(properties: Mapping[str, str], name: str) -> str:
-    """Return the original name of what the file calls `name`."""
+    """Return the original name of a network or node that has the given name and properties in the file."""
     return percent_decode(properties["bncli_name"]) if "bncli_name" in properties else name
 
 
@@ -190,7 +189,7 @@ def to_identifier(text: str) -> str:
 
 
 def to_visible_line(text: str) -> str:
-    """Convert to one line with single spaces; invisible characters other than whitespace, and "", become `_`."""
+    """Return the text as one line with single spaces; invisible characters, and a line without any text, become `_`."""
     if text and text.isprintable() and text == " ".join(text.split()):
         return text
     visible = "".join(c if c.isprintable() else " " if c.isspace() else "_" for c in text)

@@ -6,7 +6,7 @@ search over their cuts, and tables are looked up in blocks of at most MOST_TOGET
     codes          numeric: the number of cuts below the value, by binary search; text: one LabelEncoder per column
     digits         the code of each value in the coarser grouping that a table uses, by one look-up
     cells          sum over the axes of digit * stride, one number per table
-    scores         the sum of entries per stage (`bncli.engine.prediction.portable`)
+    scores         per stage, the shift plus the sum of entries (`bncli.engine.prediction.portable`)
     probabilities  the average of the softmaxes of the stages, then the calibration
 
 Names inside the graph begin with a prefix that no column name has. If a column has the name of an output, the output
@@ -35,7 +35,7 @@ OPSET = 18
 ML_OPSET = 3
 IR_VERSION = 8
 MOST_TOGETHER = 64
-"""The maximum number of tables in a block; looking up a block keeps R numbers per row and table in memory."""
+"""The maximum number of tables in a block; looking up a block keeps one number per row, table and score in memory."""
 LEAST_TOGETHER = 16
 """A block of at least this many tables ends where the number of inputs of a table changes."""
 MOST_MULTIPLIED = 64
@@ -94,7 +94,7 @@ def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
 
 
 class _Graph:
-    """The nodes and constants of a graph over these columns, in the order in which they are added."""
+    """A graph whose inputs are `columns`: its nodes and constants, in the order in which they are added."""
 
     def __init__(self, columns: Sequence[Input]) -> None:
         self.columns = columns
@@ -180,7 +180,8 @@ def _count_below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]
 class _Digits:
     """The digits of the codes, as doubles (N, axes), one column per distinct pair of an input and its digits.
 
-    Columns are selected and cells computed by matrix products, which are exact here and much faster than look-ups.
+    Columns are selected and cells computed by matrix products, which are exact here and much faster than look-ups. With
+    more than MOST_MULTIPLIED inputs, the columns are selected by a look-up.
     """
 
     def __init__(self, graph: _Graph, codes: str, tables: Sequence[PortableTable]) -> None:

@@ -56,7 +56,7 @@ def open_scores(output: str | None, output_format: str | None, layout: ScoreLayo
     """Open an output for predictions, which is the standard output if `output` is None or `-`.
 
     A file appears only if the block succeeds. output_format: one of SCORES, or None for the format with the extension
-    of the file (CSV if there is none). Raises UsageError for any other format.
+    of the file, or for CSV if no format has it. Raises UsageError for any other format.
     """
     path = None if output == "-" else output
     form = _choose_format(path, output_format)

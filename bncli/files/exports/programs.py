@@ -10,7 +10,7 @@
 
     "calibration": {"powers": [[scale of every label], [shift]]} or {"lines": [[ends, starts, levels, slopes], ...]}
 
-and a program that decides has those keys of the rule that it needs:
+and a program with a decision rule has the keys that the rule needs:
 
     "decisions": {"costs": [[of true label and decision], ...], "threshold": p, "abstain_below": p}
 

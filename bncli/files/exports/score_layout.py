@@ -137,7 +137,7 @@ class Predictions:
     """A batch of N rows to write, rounded to `digits` decimals except for `probabilities`, which the writer rounds.
 
     keep: copied columns. codes (N,): the predicted labels. probabilities: one float64 column (N,) per label, clipped,
-    or their logarithms. decisions, extra: further columns of the layout.
+    or their logarithms; empty if only labels are written. decisions, extra: further columns of the layout.
     """
 
     keep: tuple[pa.Array, ...]
@@ -273,7 +273,7 @@ def contribution_objects(explanation: Explanation) -> list[pa.Array]:
 
 
 def _per_row(explanation: Explanation, k: int, describe: Callable[[TermText], str]) -> pa.Array:
-    """Return what precedes the number of each row's k-th contribution, formatted once per distinct term."""
+    """Return the text before the number of each row's k-th contribution, made once per distinct term; null if none."""
     terms, term_numbers = np.unique(explanation.term_of[k], return_inverse=True)
     texts = [None if term < 0 else describe(explanation.terms[term]) for term in terms.tolist()]
     return pa.array(texts, pa.string()).take(pa.array(term_numbers.ravel()))
@@ -355,7 +355,7 @@ class LineFormat(NamedTuple):
 
 
 class TextScores(ScoreWriter):
-    """A writer of predictions as lines of text; if `digits` is set, probabilities have fixed decimals."""
+    """A writer of predictions as lines of text; if `digits` is set, probabilities (not logs) have fixed decimals."""
 
     def __init__(self, file: BinaryIO, layout: ScoreLayout, piped: bool, lines: LineFormat) -> None:
         self._file = file

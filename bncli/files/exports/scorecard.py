@@ -151,7 +151,10 @@ def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
 
 
 def probabilities_by_score(text: str, n_listed: int = SCORES_LISTED) -> list[tuple[int, float]]:
-    """List up to `n_listed` evenly spaced integer scores of a CSV card, ascending, each with P(second label)."""
+    """Return up to `n_listed` integer scores of a CSV card, from lowest to highest, each with P(second label).
+
+    The scores are evenly spaced before they are rounded.
+    """
     *rows, formula = list(csv.reader(io.StringIO(text)))[1:]
     found = re.search(r"\(score - (\S+)\) / (\S+)\)\)", formula[1])
     assert found is not None

@@ -2,7 +2,7 @@
 
     STEM_weights(cell, s0, ...)         the entries of all tables of the model, one column per score
     STEM_levels(input, level, code)     the levels of text columns
-    STEM_scores                         the view: KEY, prediction, p_<label>, and decision if the model decides
+    STEM_scores                         the view: KEY, prediction, p_<label>, and decision if there is a decision rule
 
 The cuts of numeric columns are part of the view. STEM is the name of the model, with `_` in place of characters
 that are not letters, digits or `_`. The first line of the file describes it for programs. Before the file is written
@@ -50,7 +50,11 @@ Rows = Sequence[dict[str, Any]]
 
 
 def sql_text(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """Return the SQL script; raise ModelError if the database does not allow its names or so many columns."""
+    """Return the SQL script.
+
+    Raises ModelError if the model has too many table entries, or if the database does not allow its names or its number
+    of columns.
+    """
     target = target._replace(options={**DEFAULTS, **target.options})
     dialect, key = BY_WORD[target.options["dialect"]], target.options["key"]
     stem = dialect.shorten(re.sub(r"\W", "_", target.name), spare=len("_weights"))
@@ -114,7 +118,7 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
 
 
 def label_columns(labels: Sequence[str], dialect: Dialect, key: str) -> list[str]:
-    """Return the column name of each label; no two names differ only in case, and none is the key or `prediction`."""
+    """Return the column name of each label; the names, the key and `prediction` differ even if case is ignored."""
     taken, columns = {key.lower(), "prediction"}, []
     for label in labels:
         name, number = dialect.shorten(f"p_{label}"), 2
@@ -187,7 +191,7 @@ def run_sql(text: str, rows: Rows) -> list[list[float]] | None:
 
 
 def decide_sql(text: str, rows: Rows) -> list[str | None] | None:
-    """Return each row's decision (None if the rule abstains), or None if no database that can decide is installed."""
+    """Return each row's decision (None if the rule abstains), or None if no database can run the script."""
     scored = _run_view(text, rows)
     return None if scored is None else [row[-1] or None for row in scored]  # PostgreSQL writes NULL as an empty field
 
@@ -326,7 +330,10 @@ def run_psql(command: Sequence[str], stdin: str) -> str:
 
 
 def postgres_programs() -> Path | None:
-    """Return the folder with initdb, pg_ctl and psql, or None if they are missing or no user can run a server."""
+    """Return the folder with initdb, pg_ctl and psql, or None if there is none or no user can run a server.
+
+    Only POSIX systems are supported; the result is None on others.
+    """
     import glob
     import shutil
     from pathlib import Path
@@ -339,7 +346,7 @@ def postgres_programs() -> Path | None:
 
 
 def _server_user() -> str | None:
-    """Return the user to run the server as in place of root, which PostgreSQL refuses, or None if there is none."""
+    """Return the user who runs the server in place of root, whom PostgreSQL refuses, or None if there is none."""
     import pwd
 
     names = {entry.pw_name for entry in pwd.getpwall()}

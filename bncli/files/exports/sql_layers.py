@@ -12,16 +12,18 @@
 
 Then, if the model is calibrated by powers,
 
+    summed    t             the sum of q
     logs      l<y>          ln P
     scaled    g<y>          scale * l + shift
     topped    u             the greatest of them
     powers    q<y>          exp(g - u)
 
-or by lines,
+(with a single stage, `shares` has only n0, the logarithm of the sum of exp(score), from which `logs` is computed), or
+by lines,
 
     summed    t             the sum of q
     divided   p<y>          q / t
-    lines     q<y>          the level of the line at p
+    lines     q<y>          the value of the line at p (two labels: q1 is in a layer `line`, and q0 = 1 - q1)
 
 and in all cases
 
@@ -68,7 +70,7 @@ STAGES = 16
 MOST_MAPPED_LEVELS = 64
 """The maximum number of levels of an input that DuckDB looks up in a map, one after the other.
 
-Inputs with more levels are joined with the table of levels, each of which costs DuckDB planning time.
+Other inputs are looked up in the table of levels by a subquery each, which costs DuckDB planning time.
 """
 MOST_FLAT_CUTS = 8
 """The maximum number of cuts that are compared one after the other; with more, the middle one is compared first."""
@@ -430,7 +432,7 @@ def _add_scores(
 def _add_mix(
     layers: Layers, stages: Sequence[SqlStage], carried: Sequence[str], last_scores: Sequence[str], n_labels: int
 ) -> None:
-    """Add q<y> from the scores of the stages, next to the carried columns and the scores of the last stage."""
+    """Add q<y> from the scores of the stages, next to the carried columns and the scores `last_scores`."""
     dialect, labels = layers.dialect, range(n_labels)
     rows = range(n_labels if n_labels > 2 else 1)
     scores = [f"z{s}_{r}" for s in range(len(stages)) for r in rows]
@@ -470,7 +472,7 @@ def _add_powers(layers: Layers, powers: Sequence[Sequence[float]], shares: Seque
 
 
 def _add_lines(layers: Layers, lines: Sequence[PortableLine], shares: Sequence[str]) -> None:
-    """Add the q<y> calibrated by piecewise linear maps: one per label, but of two labels only for the second."""
+    """Add the q<y> calibrated by piecewise linear maps: one per label or, with two labels, only one for the second."""
     layers.add("summed", [*_unchanged("row_key", *shares), (sum_of(shares), "t")])
     divided = [(f"{q} / t", f"p{y}") for y, q in enumerate(shares)]
     layers.add("divided", [*_unchanged("row_key"), *divided])

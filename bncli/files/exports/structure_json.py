@@ -103,7 +103,8 @@ def parse_structure(data: bytes, path: str) -> NamedStructure:
 def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[str, ...] = ()) -> NamedStructure:
     """Parse a structure from a JSON object, in which the method and its options are optional.
 
-    file_keys: further keys that the object has. graph_keys: further keys that a graph may have.
+    file_keys: further keys that the object must have. graph_keys: further keys that a graph may have. Raises BncliError
+    if the object is not valid.
     """
     members = node.members()
     content = "regions" if "regions" in members else "parents"
@@ -158,7 +159,7 @@ def read_options(nodes: Mapping[str, Node]) -> dict[str, int | float | str | boo
 
 
 def _read_trace(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
-    """Parse the statistics per search step, or return None without their keys; raise BncliError if some are missing."""
+    """Parse the statistics per search step, or return None if there are none; raise BncliError if some are missing."""
     missing = [key for key in _TRACE_KEYS if key not in fields]
     if len(missing) == len(_TRACE_KEYS) and _BOOTSTRAP not in fields:
         return None

@@ -186,7 +186,10 @@ class Element:
 
 
 def parse_xml(data: bytes, where: str) -> Element:
-    """Parse a document and return its root element; raise BncliError if it is not valid XML or defines entities."""
+    """Parse a document and return its root element.
+
+    Raises BncliError if it is not well-formed XML, defines entities, or nests elements more than MAX_DEPTH deep.
+    """
     from xml.parsers import expat
 
     builder = _TreeBuilder(where)
