@@ -29,7 +29,7 @@ from bncli.engine.data.columns import Columns, apply_class_weights, parse_class_
 from bncli.engine.data.cutting import cuts_of, learn_dataset, set_directions
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts, MissingPolicy, NumericAttribute, ReadingRules, Schema
-from bncli.engine.data.splits import stratified_sample, units_of_several_rows
+from bncli.engine.data.splits import count_units, stratified_sample, units_of_several_rows
 from bncli.engine.discretizers import SUPERVISED
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.parameters.penalty_choice import (
@@ -114,7 +114,7 @@ def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[
     """Return the n attributes that forward selection by held-out log-loss adds first, in this order.
 
     If the columns are coded and a sample of raw rows was kept, the ranking uses that sample. Raises BncliError if the
-    class is missing in a row, or if there is only one row.
+    class is missing in a row, or if no rows can be held out.
     """
     origin, seed = columns.origin, recipe.seed or 0
     rows = columns if origin is None or origin.sample is None else origin.sample
@@ -132,6 +132,10 @@ def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[
     folds = folds_with_own_cuts(
         rows, lambda part: encode_training_rows(part, undirected, None, ReadingRules(), quiet), seed
     )
+    if not folds:
+        is_one = count_units(rows.n_rows, rows.split_by) == 1
+        what = "all rows belong to one group" if is_one else "no rows are later than the others"
+        raise BncliError(f"--max-attributes needs held-out rows, but {what}", hint="leave --max-attributes out")
     names = list(rows.attributes)
     candidates = list(range(len(names)))
     if len(names) > MOST_RANKED and len(names) > 2 * n:

@@ -306,6 +306,18 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
             2,
             "both with --group and with --time",
         ),
+        (
+            ("patient", lambda i, old: str(i % 2)),
+            ("--group", "patient", "--folds", "2", "--max-attributes", "2"),
+            1,
+            "--max-attributes needs held-out rows, but all rows belong to one group",
+        ),
+        (
+            ("patient", lambda i, old: str(i % 4)),
+            ("--group", "patient", "--folds", "2", "--calibrate", "per-class"),
+            1,
+            "only 2 groups have the label",
+        ),
         (("visit", lambda i, old: old), ("--group", "pateint"), 2, "did you mean 'patient'?"),
         (("visit", lambda i, old: old), ("--group", "outcome", "--class", "outcome"), 2, "contains the class"),
         (("visit", lambda i, old: old), ("--group", "age", "--weights", "age"), 2, "contains the row weights"),

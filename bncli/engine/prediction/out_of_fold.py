@@ -181,7 +181,7 @@ def calibrate_out_of_fold(
     if columns.n_rows < FOLDS:
         what = f"--calibrate holds out a fifth of the rows, but there are only {columns.n_rows}"
         raise BncliError(what, hint="leave --calibrate out")
-    refuse_few(method, model.schema.labels, labels)
+    refuse_few(method, model.schema.labels, labels, None if columns.split_by is None else columns.split_by.units)
     watch(Stage("calibrate"))
     seed = (model.recipe.seed or 0, _CALIBRATION_DRAW)
     splits = _splits(columns, seed)
