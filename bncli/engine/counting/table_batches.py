@@ -1,7 +1,7 @@
 """Many contingency tables in one pass over the rows: of all pairs of attributes, or of families with one more parent.
 
 *Pairs.* Counting the tables n[x_i, x_j, y] pair by pair costs n(n-1)/2 increments per row. Attributes with few values
-are therefore joined to *super-attributes* of at most S joint values; pairs of these are counted, and the table of two
+are therefore joined into *super-attributes* of at most S joint values; pairs of these are counted, and the table of two
 attributes is a margin of the table of their super-attributes:
 
     n[a, b, y] = sum over the joint values u with i's value a, and v with j's value b, of n[u, v, y]
@@ -52,7 +52,7 @@ MAX_ENTRIES = 1 << 27
 ROUND = 1 << 24
 """The maximum number of entries of tables counted in one pass over the rows (128 MiB), unless one table has more."""
 SWEEP_BLOCK = 1 << 15
-"""The minimum number of rows processed at a time; it rises with the number of cells, all added once per block."""
+"""The minimum number of rows processed at a time; large tables take more, since each block adds all their cells."""
 SWEEP_ROUND = 1 << 17
 """The maximum number of cells of the tables counted in one pass over the rows (1 MiB), or one per row if there are more
 rows.
@@ -242,7 +242,7 @@ def _sum_pairs(block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[
 def _margins(
     supers: list[SuperAttribute], pairs: list[tuple[int, int]], tables: list[NDArray[Any]]
 ) -> Iterator[PairBatch]:
-    """Yield all pairs of attributes; tables[k] is [u, y, v] of super-attribute pair k, or [u, y, 0] if p = q."""
+    """Yield the tables of all pairs of attributes; tables[k] is [u, y, v] of pairs[k], or [u, y, 0] if p = q."""
     # the pairs of p with others of one shape, or with itself (None), are processed together
     alike: dict[tuple[int, tuple[int, ...] | None], list[int]] = {}
     for k, (p, q) in enumerate(pairs):

@@ -65,7 +65,7 @@ Column = NumericColumn | CategoricalColumn
 
 
 def is_constant(column: Column | CodedColumn | None) -> TypeGuard[CategoricalColumn]:
-    """Return whether a column is categorical, and has a single level and no missing value.
+    """Return whether a column is categorical with a single level, which every row has.
 
     Wide tables may have very many of these columns.
     """
@@ -213,7 +213,7 @@ class Columns:
     `label` is None if the rows have no class column (scoring); `weights` is None if every row weighs 1. `origin` is
     None unless columns are coded. `split_by` is None if each row is a unit and the rows have no order in time.
     `known_cuts` saves a discretizer the sorting of columns that were sorted before. The levels of a column are in
-    numeric order if all are numbers, and in the order of code points otherwise.
+    numeric order if all are numbers, and in the order of code points otherwise; `--positive` may swap two labels.
     """
 
     n_rows: int

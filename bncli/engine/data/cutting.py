@@ -18,8 +18,9 @@ those beyond the MOST_KEPT most frequent. The effects of the others are shrunk b
 (`bncli.engine.parameters.effect_coding`), which on tables with names of 30 to 1,000 levels lowers the log-loss by 1 to
 2 % (`tests/published/levels.md`). If levels do not vary beyond chance, one level is left here, too.
 
-Missing values stay a separate level. Pooled levels are ordered by the first value of each, and a level of several
-values is named after its most frequent ones; such a name is never a value and is never used twice.
+Missing values stay a separate level. After pooling, the levels are ordered by the first value of each, but with
+`shrinks` those that were pooled come last. A level of several values is named after its most frequent ones; such a name
+is never a value and is never used twice.
 
 Conventions: with supplied cuts the attributes are those of the cuts, in their order, and their cuts and levels are used
 as they are. Other columns are left out. A level that occurs in the rows but not in the cuts is an error. An attribute
@@ -87,7 +88,7 @@ FEW = 20
 LEAST_ROWS, MOST_KEPT = 2.0, 1_000
 """With `shrinks`, the MOST_KEPT most frequent levels are not pooled, except those of weight below LEAST_ROWS."""
 LEAST_EVIDENCE = 2.0
-"""With `shrinks`, all levels are pooled if effects that vary between them raise the log-likelihood by fewer nats."""
+"""With `shrinks`, all levels are pooled if varying effects raise the log-likelihood by fewer nats than this."""
 MOST_NAMED_WHOLE, NAMED, LONGEST_VALUE = 3, 2, 24
 """A pooled level of at most MOST_NAMED_WHOLE values is named after all of them, a larger one after NAMED of them.
 

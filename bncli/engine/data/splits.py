@@ -65,7 +65,7 @@ class SplitBy:
     - units: the identifier of each row's unit, (N,), or None if each row is a unit
     - times: the time of each row, (N,), in seconds or in the unit of a numeric column, or None if rows have no order
     - gap: training rows are earlier than every row of the held-out block by more than this, in the unit of `times`
-    - columns: the names of the columns of groups and of time
+    - columns: the names of the group columns, followed by the name of the time column
     - is_date: whether times are seconds since 1970
     """
 

@@ -4,7 +4,7 @@
 - `equal_frequency`: intervals of about equal weight
 - `equal_width`: intervals of equal width
 
-Every module has one function:
+Every module defines the function
 
     cut_points(values, labels, n_labels, weights, *, <options>) -> tuple[float, ...]
 
@@ -14,7 +14,7 @@ Every module has one function:
 - the result: cuts in ascending order, each at or above the lowest value and below the highest, so that
   (-inf, c1], (c1, c2], ..., (cm, inf) are the intervals. Without cuts there is a single interval.
 
-A module may have a second function, `uncut(values, labels, n_labels)` with values (columns, N), which returns for each
+A module may also define `uncut(values, labels, n_labels)` with values (columns, N), which returns for each
 column whether it certainly has no cut. It saves time in wide tables, because it tests many columns at once, and is
 called only if the rows have no weights and N is at most the module's FEW_ROWS.
 

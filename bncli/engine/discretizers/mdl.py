@@ -57,7 +57,7 @@ _GRAIN, _STRIDE = 32, 16
 A grain is _GRAIN items, or more if there are many classes.
 """
 _MOST_STORED = 1 << 13
-"""The largest weight, in units, of a range in which all cuts are evaluated with a table of n log2 n."""
+"""The largest weight, in units, of a range in which all candidates are evaluated with a table of n log2 n."""
 _FEW_ITEMS = 1024
 """In ranges of at most this many items, all candidates are evaluated."""
 

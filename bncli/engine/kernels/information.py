@@ -96,7 +96,7 @@ def variance_of_effects(counts: Array) -> float:
 def evidence_of_effects(counts: Array) -> float:
     """Return the gain in log-likelihood, in nats, if the class distribution may differ between levels.
 
-    counts (levels, K): the number of rows of each level and class.
+    counts (levels, K): the weight of the rows of each level and class.
     """
     counts, shares = _occurring(counts)
     # the limit of P(n_l) for a -> infinity, prod over y of f_y^n_ly: every level has the overall class frequencies

@@ -30,7 +30,7 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 MOST_ENTRIES = 1 << 19
-"""Approximate number of entries of one sparse matrix: with many groups, fewer rows are processed at a time."""
+"""The maximum number of entries of a sparse matrix, approximately; with many groups, fewer rows go into one."""
 BLOCK = 1 << 15
 """The number of rows processed at a time.
 
@@ -38,13 +38,13 @@ With more rows, the memory for the scores of several classes is requested from t
 times as long. With fewer, two threads spend their time on handing over the interpreter lock.
 """
 SPARSE_BLOCK = 3 << 13
-"""Approximate number of rows processed at a time by sparse products."""
+"""The approximate number of rows processed at a time by sparse products."""
 MANY_CLASSES_BLOCK = 1 << 12
 """The number of rows processed at a time with more than SOME_CLASSES classes."""
 MANY_CLASSES = 64
 """With more classes, scores are kept row by row: transposing them would take most of the time of a pass."""
 MANY_SCORES = 1 << 16
-"""With many classes, approximate number of scores turned into residuals at a time, so that they stay in cache."""
+"""The approximate number of scores of many classes that are processed at a time, so that they stay in the cache."""
 SOME_CLASSES = 10
 """Up to this many classes, look-ups for few rows take no longer than sparse products."""
 LOG_FACTORS = 16
@@ -109,7 +109,7 @@ class Indicators:
 
 @lru_cache(maxsize=4)
 def _shared_arrays(n_rows: int, sizes: tuple[int, ...], kind: np.dtype[Any]) -> tuple[Array, Integers, Integers]:
-    """Return what matrices of one shape share: the entries, the first column of each entry's group, the row starts."""
+    """Return the arrays shared by matrices of one shape: entries, first column of each entry's group, row starts."""
     n_entries = n_rows * len(sizes)
     first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
     return np.ones(n_entries, kind), np.tile(first, n_rows), np.arange(0, n_entries + 1, len(sizes), dtype=np.int32)
@@ -275,7 +275,7 @@ def class_differences(table: Array) -> list[Array]:
 def look_up_scores(
     scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Array]], codes: Sequence[Index]
 ) -> None:
-    """Fill scores (K, rows), 0 for the first class, from tables in parts by `class_differences`; overwrite `spare`."""
+    """Fill scores (K, rows), 0 for the first class, from the parts by `class_differences`; overwrite `spare`."""
     scores[0] = 0.0
     k = 1
     for parts in zip(*tables, strict=True):
@@ -358,7 +358,7 @@ def _rows_in_cache(scores: Array) -> Iterator[slice]:
 
 
 def _exponentials(differences: Array, highest: Array) -> Array:
-    """Turn differences d (rows, K - 1) into exp(d - highest) in place; return their sums + exp(-highest), (rows,)."""
+    """Turn differences d (rows, K - 1) into exp(d - highest) in place; return their sum per row plus exp(-highest)."""
     differences -= highest[:, np.newaxis]
     np.exp(differences, out=differences)
     return np.asarray(differences.sum(axis=1, dtype=differences.dtype) + np.exp(-highest.astype(np.float64)))

@@ -50,13 +50,13 @@ NEGLIGIBLE = 1e-150
 LEAST_SCALE = 1e-6
 """On the subspace, smaller magnitudes of s are raised to this value, because there the penalty outweighs the rows."""
 MANY_OF_CELLS = 0.2
-"""If more than this fraction of all cells belong to the sums of a set, a sum is looked up for every cell: faster."""
+"""If more than this fraction of all cells belong to sums of a set, looking up a sum for every cell is faster."""
 MAX_SHARED = 800
 """With more shared parameters than this, only the diagonal is used."""
 MOST_SHIFTED = 1000
 """With more cells than this, only the diagonal of the equations for the shift common to all classes is used."""
 INVERTED_TOGETHER = 1 << 16
-"""The approximate number of elements of the matrices that are inverted at a time."""
+"""The maximum number of elements of the matrices inverted at a time, unless one matrix has more."""
 MOST_INVERTED_WHOLE = 48
 """Triangular matrices with more rows are split into halves, whose inverses are combined by matrix products."""
 
@@ -442,7 +442,7 @@ def dense_work(n_blocks: int) -> float:
 
 
 def inverses_of(matrices: Array, penalties: Array) -> Array:
-    """Return `inverse` of each matrix with its penalty, both (1 or m, n, n), with the first ridge if that suffices."""
+    """Return `inverse` of each matrix with its penalty, both (1 or m, n, n); fast if the first ridge suffices."""
     added = np.broadcast_to(penalties, (max(len(matrices), len(penalties)), *penalties.shape[1:]))
     diagonal = np.diagonal(matrices, axis1=1, axis2=2)
     ridge = RIDGE * np.maximum(diagonal.mean(axis=1, keepdims=True), NEGLIGIBLE)

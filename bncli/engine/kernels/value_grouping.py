@@ -119,9 +119,10 @@ def _join_proportional(counts: Counts) -> Index:
 
 
 def _merge_groups(units: Array, n_values: int, most: int | None) -> Index:
-    """Merge the two groups that add least to the cost until one is left; return the cheapest partition on the way.
+    """Merge two groups at a time, at the least cost, until one is left; return the cheapest partition on the way.
 
-    The result is the group of every unit, in a partition into at most `most` groups, or any number if it is None.
+    The result is the group of every unit, in a partition into at most `most` groups, or into any number if `most` is
+    None.
     """
     sums, costs = units.copy(), _label_costs(units)
     # losses[i, j]: the rise of the label costs if i and j are merged; inf on the diagonal and for groups merged away

@@ -144,8 +144,8 @@ class ScoreWriter(Protocol):
 class ScoreFormat(NamedTuple):
     """A format for predictions.
 
-    open_writer: starts the output, given the file, the layout, and whether the file is a pipe. is_text: whether the
-    format can be shown in a terminal. There is no `read`: the output is a table, which `bncli.files.reading` reads.
+    open_writer: starts the output, given the file, the layout, and whether it goes to standard output. is_text: whether
+    the format can be shown in a terminal. There is no `read`: the output is a table, which `bncli.files.reading` reads.
     """
 
     word: str

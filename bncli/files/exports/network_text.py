@@ -32,7 +32,7 @@ NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 class EscapedNode(NamedTuple):
-    """A node with the names in the file; probabilities[state of parent 1, ..., own state]."""
+    """A node, with names as in the file; probabilities[state of parent 1, ..., own state]."""
 
     name: str
     states: tuple[str, ...]
@@ -42,7 +42,7 @@ class EscapedNode(NamedTuple):
 
 
 class EscapedNetwork(NamedTuple):
-    """A network with the names in the file."""
+    """A network, with names as in the file."""
 
     name: str
     nodes: tuple[EscapedNode, ...]

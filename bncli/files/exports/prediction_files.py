@@ -53,7 +53,7 @@ class ScoreFile:
 
 @contextmanager
 def open_scores(output: str | None, output_format: str | None, layout: ScoreLayout) -> Iterator[ScoreFile]:
-    """Open an output for predictions, which is the standard output if `output` is None or `-`.
+    """Open an output for predictions: the file `output`, or standard output if it is None or `-`.
 
     A file appears only if the block succeeds. output_format: one of SCORES, or None for the format with the extension
     of the file, or for CSV if no format has it. Raises UsageError for any other format.

@@ -122,7 +122,7 @@ def run_program(command: Sequence[str], files: Mapping[str, str], rows: list[dic
     """Run a program that reads rows as JSON from the standard input, and return the parsed JSON that it prints.
 
     The files are written to a temporary folder; `{}` in the command stands for its path. Raises BncliError if the
-    program fails.
+    program fails, takes more than an hour, or does not print JSON.
     """
     import json
     import subprocess

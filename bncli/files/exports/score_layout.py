@@ -355,7 +355,7 @@ class LineFormat(NamedTuple):
 
 
 class TextScores(ScoreWriter):
-    """A writer of predictions as lines of text; if `digits` is set, probabilities (not logs) have fixed decimals."""
+    """A writer of predictions as lines of text; with `digits`, probabilities (but not ln P) have fixed decimals."""
 
     def __init__(self, file: BinaryIO, layout: ScoreLayout, piped: bool, lines: LineFormat) -> None:
         self._file = file

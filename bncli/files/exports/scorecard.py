@@ -168,7 +168,10 @@ def probabilities_by_score(text: str, n_listed: int = SCORES_LISTED) -> list[tup
 
 
 def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> list[_Table]:
-    """Return the tables of points, without sets of several attributes whose points are all 0."""
+    """Return the tables of points, without sets of several attributes whose points are all 0.
+
+    Raises ModelError for more than MOST_ROWS rows.
+    """
     assert target.effects is not None
     effects = target.effects()
     n_rows = sum(table.entries.shape[1] for table in effects.tables)
@@ -209,7 +212,7 @@ def _own_rows(
 ) -> list[tuple[tuple[str, ...], tuple[float, ...]]]:
     """Return the rows of a table of a card: a string per attribute, and the points of each score (R,).
 
-    Rows of values seen in training come first, then rows with missing or unseen values, whose points are averages.
+    Rows of values seen in training come first, then rows with other values, whose points are averages or 0.
     """
     import numpy as np
 

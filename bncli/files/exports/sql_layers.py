@@ -84,10 +84,10 @@ _LEAST_PROBABILITY = "1e-300"
 class Dialect(NamedTuple):
     """A dialect of SQL; its methods return names and SQL expressions.
 
-    columns: maximum number of columns of a table or query. name_bytes: maximum length of an identifier in bytes, 0 for
-    no limit. fence: SQL at the end of a query whose columns must be computed once, and not wherever they are used.
-    ignores_case: identifiers that differ only in the case of ASCII letters are the same. has_arrays: arrays and the
-    functions of PostgreSQL are available. has_maps: maps are available.
+    columns: the maximum number of columns of a table or query. name_bytes: the maximum length of an identifier in
+    bytes, 0 for no limit. fence: SQL at the end of a query whose columns must be computed once, and not wherever they
+    are used. ignores_case: identifiers that differ only in the case of ASCII letters are the same. has_arrays: arrays
+    and the functions of PostgreSQL are available. has_maps: maps are available.
     """
 
     word: str

@@ -49,7 +49,7 @@ def structure_json(structure: NamedStructure) -> dict[str, Any]:
 
 
 def graph_json(structure: NamedStructure) -> dict[str, Any]:
-    """Return the class, the method and its options, and the parents or regions."""
+    """Return the class, the method and its options, and the parents or regions, as a JSON object."""
     return {
         "class": structure.class_name,
         "method": structure.method,
@@ -59,7 +59,7 @@ def graph_json(structure: NamedStructure) -> dict[str, Any]:
 
 
 def content_json(structure: NamedStructure) -> dict[str, Any]:
-    """Return the parents, or the regions with their optional keys."""
+    """Return the parents, or the regions with their optional keys, as a JSON object."""
     if isinstance(structure, NamedDag):
         return {"parents": {child: list(parents) for child, parents in structure.parents.items()}}
     content: dict[str, Any] = {"regions": [list(region) for region in structure.regions]}
