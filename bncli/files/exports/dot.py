@@ -9,8 +9,8 @@ written as an undirected graph, which is not read back.
 The whole language for directed graphs is read: chains `a -> b -> c`, groups `a -> {b c}`, subgraphs, ports, comments,
 HTML labels, and attributes, of which only those of bncli have an effect. DOT has no tables of probabilities.
 
-Names are written in quotes. A name with quotes, backslashes or invisible characters is changed, and the original stands
-in the attribute `bncli_name`, as in the other formats.
+Names are written in quotes. A name with quotes, backslashes, invisible characters, or leading, trailing or repeated
+blanks is changed, and the original stands in the attribute `bncli_name`, as in the other formats.
 """
 
 from __future__ import annotations

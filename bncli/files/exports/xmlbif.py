@@ -7,9 +7,9 @@
 
 In a table, the state of the node (FOR) changes fastest, followed by the state of the last parent (GIVEN).
 
-XML can hold any visible text, so names are unchanged unless they contain line breaks, control characters or blanks that
-a reader would strip; their originals stand in properties (`network_text.py`). The document type is taken from
-the definition of the format, because Weka's reader validates against it.
+XML can hold any visible text, so names are unchanged unless they contain line breaks, invisible characters, or blanks
+that a reader would strip or merge; their originals stand in properties (`network_text.py`). The document type is taken
+from the definition of the format, because Weka's reader validates against it.
 
 A document is read as a small tree that cannot grow beyond its text: entities of its own are refused, because nested
 entities turn a kilobyte into a gigabyte ("billion laughs"), and nothing outside the document is read.
