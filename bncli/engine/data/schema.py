@@ -16,7 +16,7 @@ DateOrder = Literal["ymd", "dmy", "mdy", "yymd", "time"]
 DatePart = Literal["year", "month", "day", "weekday", "hour", "days"]
 DATE_ORDERS: tuple[DateOrder, ...] = ("ymd", "dmy", "mdy", "yymd", "time")
 DATE_PARTS: tuple[DatePart, ...] = ("year", "month", "day", "weekday", "hour", "days")
-"""The parts that replace a date column, in this order; a column of times of day is replaced by its hour only."""
+"""The parts that replace a date column, in this order, without constant ones; times of day have only the hour."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ times as long. With fewer, two threads spend their time on handing over the inte
 SPARSE_BLOCK = 3 << 13
 """The approximate number of rows processed at a time by sparse products."""
 MANY_CLASSES_BLOCK = 1 << 12
-"""The number of rows processed at a time with more than SOME_CLASSES classes."""
+"""The approximate number of rows processed at a time with more than SOME_CLASSES classes."""
 MANY_CLASSES = 64
 """With more classes, scores are kept row by row: transposing them would take most of the time of a pass."""
 MANY_SCORES = 1 << 16

@@ -46,9 +46,9 @@ SHIFT_FLOOR = 1e-3
 RIDGE = 1e-6
 """The ridge relative to the mean of the diagonal, which keeps estimated matrices invertible."""
 NEGLIGIBLE = 1e-150
-"""Curvature up to this value counts as 0: the square of its reciprocal would not be finite."""
+"""Curvature up to this value counts as 0, since the square of its reciprocal might overflow."""
 LEAST_SCALE = 1e-6
-"""On the subspace, smaller magnitudes of s are raised to this value, because there the penalty outweighs the rows."""
+"""Where matrices are inverted, smaller magnitudes of s are raised to this value; there the penalty dominates."""
 MANY_OF_CELLS = 0.2
 """If more than this fraction of all cells belong to sums of a set, looking up a sum for every cell is faster."""
 MAX_SHARED = 800
