@@ -1,4 +1,4 @@
-"""The work of the commands: each step takes paths and a recipe, and returns an immutable report.
+"""The work of the commands: each step takes paths (and a recipe if it learns), and returns an immutable report.
 
 There is one module or folder per command, and a Python program may call the steps as the commands do. A step reads
 files, calls the engine, writes files and measures the time; it prints nothing.

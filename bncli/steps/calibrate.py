@@ -1,11 +1,12 @@
 """Calibrate a model: fit a map of its probabilities on labelled rows that it was not trained on.
 
 The tables of the model do not change. The map is stored beside them and applied last whenever the model computes
-probabilities. An existing calibration is replaced. If every attribute that the model uses has exactly the same
-frequencies as in training, the rows are assumed to be the training rows, with a warning.
+probabilities. An existing calibration is replaced. If there are as many rows as in training, and every attribute that
+the model uses has the same frequencies as there, the rows are assumed to be the training rows, with a warning.
 
-With groups or times, the report also contains a held-out log-loss: the rows of each fold of groups, or of the last
-fifth in time, are calibrated with a map fitted to the other rows. The map that is stored is fitted to all rows.
+With groups or times, the report also contains a held-out log-loss. The rows of each fold of groups are calibrated with
+a map fitted to the other folds; with times, about the last fifth of the rows is calibrated with a map fitted to earlier
+rows. The map that is stored is fitted to all rows.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ FOLDS = 5
 class CalibrateReport:
     """The result of a calibration: the calibrated model's file, its labels in the order of the maps, and the fit.
 
-    on_training_rows: whether the rows have the training frequencies in every column that the model uses. split: how
-    rows were held out. held_out: the log-loss of the held-out rows, in nats per row. Both are None without groups or
-    times.
+    on_training_rows: whether there are as many rows as in training, with the same frequencies in every column that the
+    model uses. split: how rows were held out. held_out: the log-loss of the held-out rows, in nats per row. split and
+    held_out are None without groups or times.
     """
 
     model: str
@@ -101,8 +102,9 @@ def calibrate_model(
     """Return the model calibrated on `source`, with a new self-test, and three results about the rows.
 
     The results are whether the rows look like the training rows, how they were split, and the held-out log-loss in nats
-    per row; the last two are None without groups or times. Raises UsageError for an unknown method, ModelError for rows
-    that do not fit the model, and BncliError for too few rows or if no row can be held out.
+    per row; the last two are None without groups or times. Raises UsageError for an unknown method or one that may
+    violate the monotonicity constraints of the model, ModelError for rows that do not fit the model, and BncliError for
+    too few rows or if no row can be held out.
     """
     if method not in METHODS:
         raise UsageError(f"there is no calibration {method!r}", hint=f"choose {alternatives(METHODS)}")

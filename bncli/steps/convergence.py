@@ -1,8 +1,8 @@
 """Compare the traces of several fits: how fast each converges, and by how many iterations one lags behind another.
 
 The folder of a trace file identifies the table. The name of a trace is its file name without the extension, unless
-another name is given; traces with the same name in several folders come from the same learner. Compared is either the
-objective that was minimised, the negative log-likelihood (NLL) plus the penalty, or the NLL alone.
+another name is given; traces with the same name in several folders come from the same learner. The compared value is
+either the objective that was minimised, the negative log-likelihood (NLL) plus the penalty, or the NLL alone.
 
     lag = iterations after iteration n that a trace needs to reach the value of the baseline after n iterations;
           negative where the baseline needs them to reach the value of the trace (Zaidi et al. 2017, with n = 5)
@@ -117,7 +117,7 @@ class TableLag(NamedTuple):
 
 @dataclass(frozen=True)
 class Lags:
-    """The lags of all traces with the same name, one for each table that has a baseline."""
+    """The lags of all traces with the same name, one for each table that has such a trace and a baseline."""
 
     name: str
     tables: tuple[TableLag, ...]
@@ -166,7 +166,7 @@ class _Curve:
     values: tuple[float, ...]
 
     def value_at(self, iteration: int) -> float:
-        """Return the value after this many iterations, or at the end if the trace is shorter."""
+        """Return the value at the last point with at most this many iterations, or at the first if there is none."""
         points = zip(self.trace.points, self.values, strict=True)
         return next((v for point, v in reversed([*points]) if point.iteration <= iteration), self.values[0])
 

@@ -67,8 +67,8 @@ class FitReport:
     rows: number of training rows. holes: number of missing values of informative attributes, which are marginalized; 0
         with missing_policy `level`.
     attributes, used: number of attributes in the schema, and in the model. The other attributes are `uninformative`
-        (they have a single value) or `left_out` by the structure; `unnamed` lists the attributes in left_out that are
-        not in the structure file.
+        (they have a single code, such as a numeric attribute without cuts) or `left_out` by the structure; `unnamed`
+        lists the attributes in left_out that are not in the structure file.
     cuts: number of cut points of all attributes. arcs: number of arcs between attributes.
     structure_learned: the method that learned the structure.
     moves: arcs changed by a greedy structure search, in order. regions: None for a network.
@@ -80,7 +80,7 @@ class FitReport:
         the predictions of these rows, if `run.keep_predictions` is set.
     restarts: the result of each random start, or None; the other fields describe the selected start.
     findings: properties of the table that make held-out metrics misleading.
-    warnings: reasons why the model may be unreliable.
+    warnings: the text of every warning of the run.
     class_weights: the factor of each label's row weights, or None without class weights.
     decisions: the decision rule, or None if the model has none.
     split: how rows were split (row by row, by groups or by time), or None for a model learned from counts.

@@ -32,8 +32,8 @@ class StructureReport:
     """The structure that was learned, and the size of the data from which it was learned.
 
     structure_file: None if it was not written. rows: number of rows. attributes, used: number of attributes in the
-    schema, and in the structure. arcs: number of arcs, or None for regions. moves: arcs changed by a greedy search, in
-    order. scored: the network with its scores, or None unless requested.
+    schema, and in the structure. arcs: number of arcs, including those from or to the class, or None for regions.
+    moves: arcs changed by a greedy search, in order. scored: the network with its scores, or None unless requested.
     """
 
     structure_file: str | None
@@ -52,7 +52,7 @@ class StructureReport:
         return search_report(self.structure) if isinstance(self.structure, NamedRegions) else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields by name, with the method as `structure`, and with the keys of a structure file."""
+        """Return the fields by name, with the method as `structure`, any scores, and the structure's own keys."""
         moves = [move._asdict() for move in self.moves]
         report = asdict(self) | {"structure": self.structure.method, "moves": moves}
         del report["scored"]

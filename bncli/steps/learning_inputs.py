@@ -70,7 +70,7 @@ class SuppliedFiles(SuppliedParts):
     def with_prior(self, path: str, n_rows: float) -> SuppliedFiles:
         """Return these files with the network in the model file `path` as a prior with the weight of `n_rows` rows.
 
-        With 0 rows no prior is added. Raises BncliError if the file does not contain a network with all its
+        With 0 rows no prior is added. Raises ModelError if the file does not contain a network with all its
         probabilities.
         """
         model = read_model(path)
@@ -118,8 +118,8 @@ class SuppliedFiles(SuppliedParts):
     def read(self, source: Source, run: Run, recipe: Recipe) -> Columns:
         """Read the training table; if it exceeds the memory limit, return its rows as codes with an uncoded sample.
 
-        The codes use the supplied cuts or, without them, cuts learned from the sample. If `source` does not name the
-        class column, the supplied files do.
+        The codes use the supplied cuts, the cuts of the prior network or, without either, cuts learned from the sample.
+        If `source` does not name the class column, the supplied files do.
         """
         if isinstance(self.structure, NamedRegions) and self.structure.method == "auto":
             plain = "they are learned as a single sum of tables; --structure auto learns the whole ensemble"
@@ -181,7 +181,7 @@ def read_supplied(cuts_path: str | None = None, structure_path: str | None = Non
 
 
 def read_and_cut(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> Counts:
-    """Read a table, cut it with the supplied cuts or those that the recipe learns, and return its counts."""
+    """Read a table, cut it with the supplied cuts or with cuts learned as the recipe says, and return its counts."""
     run.watch(Stage("read"))
     columns = supplied.read(source, run, recipe)
     run.watch(Stage("discretize"))

@@ -44,7 +44,7 @@ _FIGURES = (
     "expected",
     "below_training",
 )
-"""The keys of a monitor's JSON that do not refer to single attributes."""
+"""The keys of a monitor's JSON that are reported for every monitor, apart from the statistics of each attribute."""
 _SERIES = ("psi", "p", "missing", "unseen", "drift")
 """The keys of an attribute that are reported for every monitor."""
 
@@ -67,7 +67,7 @@ class MonitorReport:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the attributes, those that drifted in any monitor first, in decreasing order of severity."""
+        """The names of the attributes, those that drifted in any monitor first, then by decreasing highest severity."""
         rank = {
             tally.name: min((not m.drifts[i].drifted, -m.drifts[i].severity) for m in self.monitors)
             for i, tally in enumerate(self.overall.tally.attributes)
@@ -88,7 +88,7 @@ class MonitorReport:
 
     @cached_property
     def notes(self) -> list[str]:
-        """Notes about files without rows, without labels, or with a single label in all labelled rows."""
+        """Notes about files without rows, without labels (if others have some), or with one label in all rows."""
         named = list(zip(self.short_names, self.monitors, strict=True))
         empty = [name for name, monitor in named if not monitor.tally.rows]
         unlabelled = [name for name, monitor in named if monitor.tally.rows and not monitor.tally.log_loss.n]
@@ -107,7 +107,7 @@ class MonitorReport:
         return [monitor.drifts[i] for monitor in self.monitors]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the metrics of all rows together, of each monitor, and of each attribute in every monitor."""
+        """Return the model, and the metrics of all rows together, of each monitor, and of each attribute."""
         single = [monitor_json(monitor) for monitor in self.monitors]
         together = monitor_json(self.overall)
         attributes = []
@@ -128,7 +128,7 @@ class MonitorReport:
 def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
     """Join monitor files and, if `svg` is given, plot the PSI of the attributes over time to this file.
 
-    Raises ModelError if the monitors belong to different models.
+    Raises ModelError if the monitors belong to different models, or describe the same model differently.
     """
     check_outputs((svg,), paths)
     monitors = [read_monitor(path) for path in paths]
@@ -182,7 +182,7 @@ def monitor_rows(
 
 
 def _draw_psi_curves(report: MonitorReport, path: str) -> None:
-    """Plot a PSI curve for each of the attributes that drifted most, and the limit above which drift is reported."""
+    """Plot the PSI of the first _MOST_CURVES attributes in `report.names`, and LEAST_PSI as a horizontal line."""
     curves = {}
     for name in report.names[:_MOST_CURVES]:
         drifts = enumerate(report.drifts(name), 1)

@@ -143,8 +143,8 @@ class RowScorer:
     table has it. level: the probability with which reported intervals contain the true probabilities, or None for no
     intervals. abstain_wider: if given, also report in which rows the interval of the predicted label is wider.
 
-    Raises UsageError or ModelError for a question that the model cannot answer. `needed` are the columns that the model
-    uses, and the class for a monitor.
+    Raises UsageError or ModelError for questions or intervals that the model does not support. `needed` are the
+    attributes that the model uses, and the class for a monitor.
     """
 
     def __init__(

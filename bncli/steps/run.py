@@ -7,7 +7,8 @@
   is the smallest of these limits; a limit that cannot be read is ignored:
 
       system     MemAvailable: what Linux can give without swapping; on other systems all physical memory
-      cgroup v2  memory.max and memory.high less memory.current, of the process's group and of every group around it
+      cgroup v2  memory.max and memory.high less memory.current (without inactive cached files), of the process's group
+                 and of every group around it
       cgroup v1  memory.limit_in_bytes less memory.usage_in_bytes, likewise
       process    RLIMIT_AS (`ulimit -v`) less the address space in use, RLIMIT_DATA less the data segment
 """

@@ -59,7 +59,7 @@ class LargestDifference(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether the difference is at most TOLERANCE (NaN is not)."""
+        """Whether the difference is at most TOLERANCE; false if it is NaN."""
         return self.max_dp <= TOLERANCE
 
     def __str__(self) -> str:
@@ -161,7 +161,7 @@ def verify(
 
     Raises ModelError if there is nothing to verify, for a recorded edit that does not match the tables, and for an
     export that cannot be one of this model; UsageError if the format of the export cannot be determined; BncliError if
-    no program is installed that can run the export.
+    the export cannot be read, or if the program that runs it is not installed.
     """
     # The format that belongs to the ending of the export, if it has probabilities.
     form = None
@@ -277,7 +277,10 @@ def _run_program(run: Callable[..., T], text: str | bytes, probes: ProbeRows, wh
 
 
 def _one_line_reason(error: Exception) -> str:
-    """Return the reason for an error in one line, without the location and hint of a BncliError."""
+    """Return the reason for an error in one line, without the location and hint of a BncliError.
+
+    The messages of a LookupError, TypeError or ValueError say little to a user, so their probable cause is returned.
+    """
     if isinstance(error, (LookupError, TypeError, ValueError)):
         return "bncli did not write it, or it needs columns that the model does not use"
     text = error.what if isinstance(error, BncliError) else str(error)

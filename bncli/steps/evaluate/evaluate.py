@@ -4,9 +4,10 @@
 - `evaluate_on`: fit a model to one table and test it on another.
 - `evaluate_model`, `evaluate_fitted`: test a model on a table.
 
-A report holds means over the folds, their standard deviations, and every fold. The curves and the metrics per label are
-computed from the predictions of all folds together. With samples of the training rows, the report also has a learning
-curve. The samples are stratified and nested: larger ones contain the smaller ones.
+Under cross-validation, a report holds the means and standard deviations of the metrics over the folds, and every fold.
+The curves and the metrics per label are computed from the predictions of all folds together. With samples of the
+training rows, the report also has a learning curve. The samples are stratified and nested: larger ones contain the
+smaller ones.
 
 On a cluster, each fold of each repeat is a task, and every worker reads the table itself. The folds and their notes
 arrive in order.
@@ -372,7 +373,7 @@ def _cross_validation_report(
 
 
 def _findings(check: TableCheck | None, report: EvaluateReport, watch: Watch) -> tuple[Finding, ...]:
-    """Return the findings of the check or, with a warning, only the one that the log-loss is too good to be true."""
+    """Return the findings of the check or, if the log-loss is too good to be true, warn and return that finding."""
     if check is None:
         return ()
     finding = too_good(check, report.metrics["log_loss"], report.baseline.log_loss)

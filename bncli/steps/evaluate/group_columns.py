@@ -36,7 +36,7 @@ _MOST_NAMED = 5
 
 
 def carry_group_columns(source: Source, by: Sequence[str]) -> Source:
-    """Return the source with the columns of groups to be read; each string in `by` names one or several (by commas).
+    """Return the source with the columns of groups to be read; `by` has strings of one or more comma-separated names.
 
     Raises UsageError for a column that is known not to exist, that is the class, or that holds the row weights.
     """
@@ -73,7 +73,7 @@ def without_group_columns(columns: Columns, source: Source) -> Columns:
 
 
 def recipe_attributes(columns: Columns, recipe: Recipe, cuts: Cuts | None, run: Run) -> Sequence[Attribute]:
-    """Return the attributes of the supplied cuts or, without them, the numeric ones with cuts learned from all rows."""
+    """Return the attributes of the supplied cuts or, without them, numeric attributes with cuts from all rows."""
     if cuts is not None:
         return cuts.attributes
     numeric = {name: column for name, column in columns.attributes.items() if isinstance(column, NumericColumn)}

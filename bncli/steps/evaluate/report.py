@@ -46,7 +46,7 @@ from bncli.files.pictures.drawing import Drawing
 CURVE_COLUMNS = ("train_rows", "repeat", "fold", "rows", *METRICS, "fit_seconds", "score_seconds")
 """Columns of the CSV file of a learning curve."""
 MOST_PANELS = 24
-"""The maximum number of labels drawn; if there are more, those with the most rows are drawn."""
+"""The maximum number of labels drawn; if there are more, those with the largest total row weight are drawn."""
 CURVE_FILES = ("roc.svg", "precision_recall.svg", "reliability.svg")
 LEARNING_CURVE_FILE = "learning_curve.svg"
 BLOCKS_FILE = "blocks.svg"
@@ -84,7 +84,7 @@ class FoldReport:
 
 @dataclass(frozen=True)
 class BlockReport:
-    """A block of rows in time order: its first and last time, and the metrics of a model fitted to earlier blocks.
+    """A block of rows in time order: its first and last time, and the metrics of a model fitted to earlier rows.
 
     start, end: ISO dates (with the time of day if any row has one) or numeric values. train_rows: the number of
     training rows. intervals: the confidence intervals of the metrics.
@@ -208,7 +208,7 @@ class EvaluateReport:
     - std, folds: None without cross-validation; folds is () for the rows held out by a fit.
     - findings: properties of the training table that make the metrics misleading.
     - seconds: the seconds of the stages fit (None for a model file) and score; means over the folds.
-    - scored: the networks scored on their training rows, a mean over the folds, if the protocol requires it.
+    - scored: the mean over the folds of the scores of the networks on their training rows; None unless requested.
     - on_training_rows: for a model file, whether the rows have the number and the frequencies of the training rows;
       otherwise None.
     - learning_curve: one point per sample size, in ascending order. groups, calibration: None unless requested.
@@ -449,7 +449,7 @@ def write_learning_curve(path: str, curve: Sequence[CurvePoint]) -> None:
 def check_folder(path: str, names: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the paths of files with these names in the folder of pictures, or () if the folder does not exist yet.
 
-    Raises an error if `path` is not a folder and cannot be created as one.
+    Raises an error if `path` is `-` or something other than a folder, or if the folder cannot be created.
     """
     if path == "-":
         raise UsageError(
