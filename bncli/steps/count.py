@@ -60,9 +60,9 @@ class CountReport:
 def count(source: Source, supplied: SuppliedFiles, *, output: str | None = None, run: Run = Run()) -> CountReport:
     """Count the rows of `source`, and write the counts to `output`.
 
-    The attributes are cut by the supplied cuts, or by the cuts in `source` if it is a `.codes` file. The tables counted
-    are those of the supplied structure or, without one, all pairs of attributes. A table without rows gives counts of 0
-    and a warning.
+    The attributes are cut by the supplied cuts, or by the cuts in `source` if it is a `.codes` file. Contingency tables
+    are counted for the supplied structure or, without one, for all pairs of attributes. A table without rows gives
+    counts of 0 and a warning.
     """
     path = default_output_path(source.paths, ".counts") if output is None else output
     for data in source.paths:

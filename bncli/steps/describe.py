@@ -1,9 +1,9 @@
 """Describe a table before learning: each column, the class, and a recommended `fit` command.
 
 For each column the report states how it is read, which values it has, whether `fit` will use it and why, and its mutual
-information with the class. This is the weighted plug-in estimate in bits, from the rows with a known class. Missing
-counts as a value of its own, as in learning by default. Dates, and numeric columns with more than 20 distinct values,
-are first cut by the default discretizer.
+information with the class. This is the weighted plug-in estimate in bits, from the rows with a known class. A missing
+value counts as a value of its own, as in learning by default. Dates, and numeric columns with more than 20 distinct
+values, are first cut by the default discretizer.
 
 If a column has very many distinct values, only a sample of them is kept. The cuts of a numeric column are then learned
 from the sample. For a categorical column the sum over values is estimated, where s_x is the number of values that the
@@ -71,7 +71,7 @@ class ClassCounts:
 
     labels: the K labels. weights, rows: the total weight (K,) and the number of rows of each label. codes: the position
     of the label of each distinct value of the class column, or -1 if the value is missing or has no weight. unlabelled:
-    number of rows without a label.
+    number of rows whose value has the code -1.
     """
 
     name: str
@@ -183,8 +183,8 @@ class DescribeReport:
     """The report on a table: its columns in file order, including the class, and what to know before learning.
 
     of_class: the class, or None if there is none or it has too many labels to be counted. warnings: signs that the
-    table may have been misread. notes: the warnings and other remarks. recommended: the recommended command line, empty
-    for a table without rows.
+    header is missing, or that the wrong column was taken as the class. notes: the warnings and other remarks.
+    recommended: the recommended command line, empty for a table without rows.
     schema_file: the file that was written, if any. event, bins: the label that counts as the event, and the bins of the
     attributes in decreasing order of information value; None unless requested.
     findings: properties of the rows that would make held-out metrics misleading.
@@ -297,7 +297,8 @@ def _bins(
 ) -> tuple[str, tuple[AttributeBins, ...]]:
     """Return the event, and the bins of the attributes that `fit` would use, in decreasing order of information value.
 
-    The event is the label `positive` or, if that is None, the second label.
+    The event is the label `positive` or, if that is None, the second label. Raises UsageError unless the class has two
+    labels.
     """
     if of_class is None or len(of_class.labels) != 2:
         found = "there is no class" if of_class is None else f"'{of_class.name}' has {len(of_class.labels)}"
@@ -527,7 +528,8 @@ def _with_use_and_reason(
 ) -> ColumnReport:
     """Return the report with `type`, `use`, `reason` and `should_ignore` filled in.
 
-    learned_attributes: the attributes learned from the column, or None unless the class has at least two labels.
+    learned_attributes: the attributes learned from the column. None for the class and the row weights, and if there is
+    no class with at least two labels.
     """
     if report.type == "constant":
         use = report.missing > 0 and report.distinct == 1

@@ -260,8 +260,8 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
 def _attribute_difference(a: Attribute, b: Attribute) -> str | None:
     """Return the first difference between two attributes ("type", "cuts" or "levels"), or None if there is none.
 
-    A different part of a date or number format counts as "type", and a different treatment of missing values as
-    "levels".
+    Different parts of a date and different number formats count as "type", and a different treatment of missing values
+    as "levels".
     """
     if isinstance(a, NumericAttribute) and isinstance(b, NumericAttribute):
         if a.form != b.form:

@@ -296,7 +296,8 @@ def _refit(
 def _read_rows(model: Model, source: Source, run: Run) -> Dataset:
     """Read the rows and encode them with the cuts of the model.
 
-    Raises ModelError if the rows do not have the same labels as the model, or an attribute lacks or adds a code.
+    Raises ModelError if the rows do not have the same labels as the model, or if an attribute would have another number
+    of codes than in the model.
     """
     schema = model.schema
     if model.split is not None:  # held out as when the model was fitted

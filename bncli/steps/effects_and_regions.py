@@ -40,7 +40,7 @@ class NamedEffect(NamedTuple):
     values[x_1, x_2, ..., y], with mean 0 along each axis. axis_attributes: for each attribute its values along the
     axis, as it was cut or in a coarser binning. merged: for each attribute its coarser binning, or None if it has none.
     averaged: whether the values are averages, because the model distinguishes more values than the axes have. margins:
-    half the width of the 90 % interval of each value, or None for a model without intervals.
+    half the width of the 90 % interval of each value, or None if the model has no intervals or very many tables.
     """
 
     attributes: tuple[str, ...]
@@ -57,7 +57,7 @@ class NamedEffect(NamedTuple):
         return tuple(value_names(attribute)[:-1] for attribute in self.axis_attributes)
 
     def with_equal_intervals_joined(self) -> NamedEffect:
-        """Return the effect with neighbouring intervals joined if their values are equal, for one numeric attribute.
+        """Return the effect with neighbouring intervals of equal values and margins joined, for one numeric attribute.
 
         This shortens the effects of a card and of attributes with monotonicity constraints, which have few steps.
         The effect of a categorical attribute or of several attributes is returned unchanged.
@@ -126,7 +126,7 @@ class EffectsReport:
 
 
 def effects_report(model: Model) -> EffectsReport:
-    """Return the effects of a model, with the names of attributes and with margins if the model has intervals."""
+    """Return the effects of a model, with the names of attributes and with margins if they can be computed."""
     result = effects_of(model)
     margins: Sequence[Array | None] = effect_margins(model, result) or [None] * len(result.effects)
     effects = []

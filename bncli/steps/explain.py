@@ -79,7 +79,7 @@ def explain_model(path: str, positive: str | None = None) -> ExplainReport:
 def explain_rows(
     path: str, source: Source, top: int, rows: tuple[int, int] | None = None, *, unseen: Unseen | None, run: Run = Run()
 ) -> Iterator[ExplainedRow]:
-    """Yield the explained rows of a table, each with at most `top` contributions, the largest ones.
+    """Yield the explained rows of a table, each with its `top` contributions of largest absolute value, or fewer.
 
     rows: the first and the last row to explain, counted from 1, or None for all rows. Raises the errors of scoring, and
     BncliError if the table ends before the first row to explain.

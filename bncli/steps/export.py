@@ -4,8 +4,8 @@
     NetworkFormat      the network with its probabilities (bif, xmlbif), if the model is or can be made a network (see
                        `bncli.engine.networks.network`); a model of regions and an ensemble cannot
     ProgramFormat      a program that scores rows by itself (python, javascript, sql, onnx), of any model except one
-                       that marginalizes missing values over a network; a scorecard needs two classes and one sum of
-                       tables
+                       that marginalizes missing values over a network; a scorecard needs one sum of tables and, unless
+                       it is a card (`--structure card`) with its own points, two classes
 
 A network or program is tested before it is written. A network is read back, if the format allows it, and a program is
 run, if its interpreter is installed. Its probabilities for EXPORT_ROWS or more rows are compared with the model's. For

@@ -76,9 +76,9 @@ class ExpectedTable:
 class Forecast:
     """The expected result of a fit, and what the fit would cost.
 
-    rows_exact: whether the number of rows is exact rather than an estimate. tables: None if the structure has yet to be
-    learned. bytes: size of the table. rounds: how often the table would be read, 0 for a `.codes` file. memory: in
-    bytes. seconds: on one core.
+    rows_exact: whether the number of rows is exact rather than an estimate. tables: None for regions, and for a
+    structure that has yet to be learned. bytes: size of the table. rounds: how often the table would be read, 0 for a
+    `.codes` file. memory: in bytes. seconds: on one core.
     """
 
     recipe: dict[str, Any]

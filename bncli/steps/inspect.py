@@ -58,7 +58,7 @@ from bncli.steps.effects_and_regions import (
 
 
 class NamedTable(NamedTuple):
-    """A table of the scorer: values[x_1, x_2, ..., y] are natural logarithms.
+    """A table of the scorer: values[x_1, x_2, ..., y] are terms of the score of class y, in nats.
 
     attributes: their names; the table without attributes is the bias (K,) of the classes. merged: for each attribute
     its coarser binning, or None if it is used as it was cut; empty if no attribute is regrouped.

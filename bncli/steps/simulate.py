@@ -1,4 +1,4 @@
-"""Draw rows from a model, or from a random network, and write them and the true model.
+"""Draw rows from a model, or from a generated network, and write them and the true model.
 
 Drawing and writing overlap, and memory does not grow with the number of rows. The seed determines the network first,
 and then the rows: if more rows are drawn from the same network, the first rows are the same. Missing values have their
@@ -54,11 +54,11 @@ class SimulateOutputs:
 class SimulateReport:
     """The result of a simulation.
 
-    model, network: the model file from which rows were drawn, or the name of a random network; the other is None.
-    output: the file of the rows, or None for the standard output. perfect: whether the graph is perfect. probabilities:
-    number of entries of all tables. missing: the requested probability of a missing value, or `model` if each attribute
-    has its own probability from the model; None if not requested. holes: number of missing values, regardless of the
-    reason. network_file, model_file: None if not written.
+    model, network: the model file from which rows were drawn, or the name of a generated network; the other is None.
+    output: the file of the rows, or None for the standard output. arcs: number of arcs, including those from or to the
+    class. perfect: whether the graph is perfect. probabilities: number of entries of all tables. missing: the requested
+    probability of a missing value, or `model` if each attribute has its own probability from the model; None if not
+    requested. holes: number of missing values, regardless of the reason. network_file, model_file: None if not written.
     """
 
     model: str | None

@@ -144,7 +144,7 @@ class Cluster:
     def ask_all(self, function: Callable[..., Any], *arguments: Any) -> Mapping[str, Any]:
         """Call a function on every worker, and return its results, or the exceptions that it raises, by address.
 
-        A worker that does not answer within ANSWER_SECONDS has a TimeoutError.
+        The result of a worker that does not answer within ANSWER_SECONDS is a TimeoutError.
         """
 
         async def ask(address: str) -> Any:

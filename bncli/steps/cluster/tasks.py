@@ -117,7 +117,7 @@ def worker_facts(paths: Sequence[str]) -> tuple[dict[str, str], list[int | None]
 
 
 def keep_freed_memory() -> None:
-    """Make the C library keep freed memory; otherwise every pass maps its large temporary arrays (128 KB) anew.
+    """Make the C library keep freed memory; otherwise every pass maps temporary arrays of 128 KB or more anew.
 
     Dask's nannies set MALLOC_TRIM_THRESHOLD_, which also stops the library from raising its own threshold.
     """
@@ -237,7 +237,7 @@ def reading_on_cluster(source: Source, run: Run) -> Iterator[Run]:
 
 
 def report_idle_threads(n_files: int, cluster: Cluster, watch: Watch) -> None:
-    """Add a note if the table has fewer files than the cluster has threads."""
+    """Send a note to `watch` if the table has fewer files than the cluster has threads."""
     if n_files < cluster.n_threads:
         files = "one file makes one task" if n_files == 1 else f"{n_files} files make {n_files} tasks"
         watch(Note(f"{files}, so only {n_files} of {cluster.n_threads} threads of the cluster are used"))

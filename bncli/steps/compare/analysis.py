@@ -100,7 +100,8 @@ class Difference:
 class LearnerPair:
     """Two learners over data sets: numbers of wins, draws and losses of the first, and p-values (None: not tested).
 
-    - ratio: the geometric mean of the ratios of absolute values, first over second; None if a value is infinite.
+    - ratio: the geometric mean of the ratios of absolute values, first over second, after small values are raised to
+      the floors of `geometric_mean_ratio`; None if a value is infinite.
     - sign_p and wilcoxon_p are two-sided; t_p is one-sided, for the alternative that the first is better.
     - Holm's adjustment of wilcoxon_p: holm_p over the comparisons with the baseline (None for other pairs), holm_all_p
       over all pairs.
@@ -123,8 +124,8 @@ class LearnerPair:
 class Summary:
     """One metric over the data sets on which all ranked learners have values.
 
-    - friedman, critical_difference: None if nothing is tested. groups: sets of learners whose average ranks lie within
-      the critical difference, the best rank first.
+    - friedman, critical_difference: None if nothing is tested. groups: the maximal sets of learners whose average ranks
+      differ by less than the critical difference, the best rank first.
     - left_out: data sets on which a ranked learner has no value. without_figures: learners without any value.
     """
 
@@ -145,7 +146,7 @@ class Summary:
 
     @property
     def caution(self) -> str:
-        """A sentence on what tests over so few data sets cannot show, or "" if there are enough."""
+        """A warning about what tests over so few data sets cannot show, or "" if there are enough."""
         if self.least_p is None or self.least_p <= LEVEL:
             return ""
         enough = next(n for n in count(1) if sign_test(n, 0) <= LEVEL)
@@ -400,10 +401,10 @@ def _is_equal(loss: float, best: float) -> bool:
 
 
 def _is_not_worse(values: Sequence[float | None], best: Sequence[float | None], test_share: float) -> bool | None:
-    """Return whether the test finds no significant difference between the values and the best values of the folds.
+    """Return whether a learner's values in the folds do not differ significantly from those of the best learner.
 
-    None with fewer than two folds in which both have a value, False with an infinite value. test_share: the fraction of
-    the rows in a test fold.
+    The result is None with fewer than two folds in which both have a value, and False with an infinite value.
+    test_share: the fraction of the rows in a test fold.
     """
     both = [(a, b) for a, b in zip(values, best, strict=True) if a is not None and b is not None]
     if len(both) < 2:
@@ -483,7 +484,7 @@ def _summarize(
 
 
 def _geometric_mean_ratio(first: Array, second: Array, rows: Sequence[int], kind: LossKind) -> float | None:
-    """Return the geometric mean of the ratios of absolute values, or None if a value is infinite."""
+    """Return `geometric_mean_ratio` of the absolute values, or None if a value is infinite."""
     if not _is_finite(first, second):
         return None
     return geometric_mean_ratio(np.abs(first), np.abs(second), rows, kind)

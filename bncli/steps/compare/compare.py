@@ -115,8 +115,8 @@ def compare(
 ) -> CompareReport:
     """Run every learner on every data set (one per source) and analyse the outcomes.
 
-    The work is done by as many processes as the run has threads, or by its cluster. If a learner fails on a data set,
-    the report has a gap, and no error is raised.
+    The work is done in at most `run.threads` processes, or on the run's cluster. If a learner fails on a data set, the
+    report has a gap, and no error is raised.
     """
     _check_arguments(sources, learners, settings, outputs)
     data_sets = read_data_sets(sources, protocol, threads=run.threads, watch=run.watch)

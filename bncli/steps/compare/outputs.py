@@ -248,7 +248,7 @@ def rank_diagram(report: CompareReport, metric: str) -> Drawing | None:
 def scatter_panels(report: CompareReport, metric: str) -> list[ScatterPanel]:
     """Return a panel for each learner other than the baseline, with the data sets on which both have finite values.
 
-    Panels of costs without points are left out. Costs of 0 are replaced by a small positive value, because their axes
+    Panels of costs without points are left out. Costs below a small positive value are raised to it, because their axes
     are logarithmic.
     """
     least = {"fit_seconds": 1e-9, "iterations": 0.5, "passes": 0.5}.get(metric, -math.inf)
@@ -311,5 +311,5 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Return LaTeX code that prints a string unchanged; two hyphens do not become a dash."""
+    """Return LaTeX code that prints a string literally, after `printable`; two hyphens do not become a dash."""
     return "".join(_LATEX_ESCAPES.get(letter, letter) for letter in printable(text)).replace("--", "-{}-{}")

@@ -9,7 +9,7 @@ JSON file is:
      "evaluation": {...}, "periods": [...], "monitor": {...}, "sensitivity": {...}, "challengers": [...],
      "verification": {...}, "data": {...}, "specification": {...}, "files": [{"kind", "path", "sha256"}, ...]}
 
-`evaluation` has the keys of `evaluate --json` except `seconds`, with two classes also `gains` and `net_benefit`.
+`evaluation` has the keys of `evaluate --json` except `seconds` and, with two classes, `gains` and `net_benefit`.
 `monitor` has the keys of `monitor --json`, and `verification` the keys of `verify --json`. `specification` has the keys
 of `inspect --json`, the command that fits the model, and a Python program, if the model has them.
 """
@@ -547,7 +547,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
 
 
 def unexpected_figures(found: Findings) -> str:
-    """Return a sentence on the metrics of periods that are outside the intervals implied by the probabilities.
+    """Return a sentence on which metrics of the periods are outside the intervals implied by the probabilities.
 
     It is "" if no metric can be compared. Periods in which any row has no class are left out.
     """

@@ -81,7 +81,7 @@ def _class_blocks(report: DescribeReport) -> Iterator[Block]:
 
 
 def _column_blocks(report: DescribeReport) -> Iterator[Block]:
-    """Yield the columns that `fit` does not use, and all columns in descending order of mutual information."""
+    """Yield the columns that `fit` does not use, and all columns but the class by descending mutual information."""
     others = [column for column in report.columns if column.name != report.class_name]
     order = sorted(others, key=lambda column: -(column.bits or 0.0))
     informative = [((column.name,), column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]

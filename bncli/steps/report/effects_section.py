@@ -92,7 +92,7 @@ MOST_SENTENCES = 8
 MOST_SCALES = 15
 """The maximum number of attributes in a nomogram."""
 _LEAST_POINTS = 0.5
-"""An attribute is left out of the nomogram if its range is smaller; the widest range has 100 points."""
+"""An attribute is left out of the nomogram if its range has fewer points; the widest range has 100 points."""
 _MOST_VALUES = 40
 """The maximum number of values per attribute in a nomogram."""
 _STRONGEST = 8
@@ -445,8 +445,8 @@ def nomogram_effects(report: EffectsReport) -> list[NamedEffect]:
 def nomogram_points(report: EffectsReport, effects: Sequence[NamedEffect]) -> NomogramPoints:
     """Return the nomogram's points of each value for a model of two classes.
 
-    Of each attribute, the values with the largest and the smallest effect are kept, and those with the largest
-    absolute effects, at most _MOST_VALUES together.
+    At most _MOST_VALUES values of an attribute are kept: the ones with the largest and the smallest effect, and others
+    in descending order of the absolute effect.
     """
     scales = []
     for effect in effects:
@@ -496,7 +496,7 @@ def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterato
 def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:
     """Return `scorer` with the effects as its tables; raise ModelError if the model is not a sum of effects.
 
-    The log-odds V of K > 2 classes become scores (K - 1) / K V. With two classes, the log-odds of the second class are
+    The log-odds V of K > 2 classes become scores V (K - 1) / K. With two classes, the log-odds of the second class are
     its score.
     """
     effects = make_portable_effects(model, scorer.inputs)

@@ -218,7 +218,7 @@ def _region_blocks(
 def _table_grid(model: Model, family: Family, table: Array) -> Grid:
     """Return the first rows of a table, with a column for each of the first classes.
 
-    The entries are probabilities in a network with such parameters, and log-weights otherwise.
+    The entries are probabilities if the model is a network with conditional probabilities, and log-weights otherwise.
     """
     attributes = model.schema.attributes
     is_network = isinstance(model.structure, Dag) and model.recipe.param in MARGINALIZED
