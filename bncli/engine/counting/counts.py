@@ -147,7 +147,7 @@ class Counts:
         return Counts(StoredTables(self.schema, 0, (0,) * len(self.schema.attributes), tables))
 
     def class_counts(self) -> Array:
-        """Return the weight of each class, shape (K,), including that of a prior."""
+        """Return the weight of each class, shape (K,), including the expected counts of a prior."""
         return self.tables([()])[0]
 
     def pair_batches(self, attributes: Sequence[int], watch: Watch = silent) -> Iterator[PairBatch]:

@@ -60,7 +60,7 @@ T = TypeVar("T")
 class RowBlock:
     """Consecutive rows: codes[i] (rows,) of attribute i, labels (rows,), weights (rows,) or None, and optional state.
 
-    `state` is what a kernel keeps for these rows, for example an array of scores.
+    `state` holds data that kernels keep for these rows, for example an array of scores.
     """
 
     codes: tuple[Codes, ...]

@@ -178,7 +178,7 @@ def legal_names(texts: Sequence[str], legal: LegalName, fold: Callable[[str], st
 
 
 def to_identifier(text: str) -> str:
-    """Return an ASCII identifier that resembles the text: `(-1, 2.5]` gives `minus_1_2_5`."""
+    """Return an ASCII identifier that resembles the string: `(-1, 2.5]` gives `minus_1_2_5`."""
     if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", text):
         return text
     signed = re.sub(r"(?<![\w.])-(?=[\d.]|inf)", "minus_", text)
@@ -189,7 +189,7 @@ def to_identifier(text: str) -> str:
 
 
 def to_visible_line(text: str) -> str:
-    """Return the text as one line with single spaces; invisible characters, and a line without any text, become `_`."""
+    """Return the string as one line with single spaces; invisible characters become `_`, and so does an empty line."""
     if text and text.isprintable() and text == " ".join(text.split()):
         return text
     visible = "".join(c if c.isprintable() else " " if c.isspace() else "_" for c in text)
@@ -257,7 +257,7 @@ class Tokens:
         return token
 
     def at(self, *texts: str) -> bool:
-        """Return whether one of these marks or keywords is at the cursor; a quoted text is neither."""
+        """Return whether one of these marks or keywords is at the cursor; a quoted string is neither."""
         return self.next.kind != "quoted" and self.next.text in texts
 
     def take_if(self, *texts: str) -> bool:

@@ -273,7 +273,7 @@ def contribution_objects(explanation: Explanation) -> list[pa.Array]:
 
 
 def _per_row(explanation: Explanation, k: int, describe: Callable[[TermText], str]) -> pa.Array:
-    """Return the text before the number of each row's k-th contribution, made once per distinct term; null if none."""
+    """Return the string before the number of each row's k-th contribution, or null; formatted once per term."""
     terms, term_numbers = np.unique(explanation.term_of[k], return_inverse=True)
     texts = [None if term < 0 else describe(explanation.terms[term]) for term in terms.tolist()]
     return pa.array(texts, pa.string()).take(pa.array(term_numbers.ravel()))

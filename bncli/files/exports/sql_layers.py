@@ -127,7 +127,7 @@ class Dialect(NamedTuple):
         return f"exp({self.greatest([exponent, '-600.0e0'])})"
 
     def text_value(self, column: str, missing: Sequence[str]) -> str:
-        """Return SQL for a column as trimmed text, integers without decimals, and NULL for the `missing` strings."""
+        """Return SQL for a column as trimmed strings: whole numbers without decimals, the `missing` strings as NULL."""
         if self.has_arrays:
             text = f"CAST({column} AS text)"
             bare = f"CASE WHEN {_is_text(column)} THEN {text} ELSE regexp_replace({text}, '[.]0+$', '') END"
@@ -137,7 +137,7 @@ class Dialect(NamedTuple):
         return self._null_if_missing(self._trim(bare), missing)
 
     def number_value(self, column: str, missing: Sequence[str]) -> str:
-        """Return SQL for a column as a double, NULL if it is missing; other text must be numeric."""
+        """Return SQL for a column as a double, NULL if it is missing; other strings must be numeric."""
         if self.has_arrays:
             text = self._null_if_missing(self._trim(f"CAST({column} AS text)"), missing)
             number = f"CAST({column} AS double precision)"
