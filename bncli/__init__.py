@@ -4,14 +4,15 @@
     model = bncli.fit(table, class_="churn", structure="tan", param="weighted")
     model.predict_proba(other)
 
-The Python functions have the same options as the command line, spelled with `_` instead of `-`, with the same defaults.
-The same rows and options give the same model file, byte for byte. Modules are loaded when they are first used.
+The Python functions have the same options as the command line, spelled with `_` instead of `-`, and the same defaults,
+except that `threads` is 1. The same rows and options give the same model file, byte for byte, unless there is a time
+limit. Modules are loaded when they are first used.
 
 - `cli`, `api`: the command line, and the functions and classes for Python
 - `steps`: what the commands do
 - `files`: what is read and written
 - `engine`: learning and prediction, without files, clocks or options
-- `catalogue`, `recipe`: the words of all methods with their options; the options of one fit as a value
+- `catalogue`, `recipe`: all methods and their options as data; the options of one fit as a value
 - `errors`, `watch`: errors with a hint; events that a running step reports
 """
 

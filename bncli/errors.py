@@ -37,13 +37,13 @@ class UsageError(BncliError):
 
 
 class ModelError(BncliError):
-    """The model file is unreadable, or the data do not fit the model (exit code 3)."""
+    """The model is unreadable, does not fit the data, or cannot do what was requested (exit code 3)."""
 
     exit_code = 3
 
 
 class DriftError(BncliError):
-    """The command succeeded, but the rows differ from those on which the model was trained (exit code 4)."""
+    """The command succeeded, but at least one attribute has drifted since training (exit code 4)."""
 
     exit_code = 4
 

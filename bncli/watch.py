@@ -27,7 +27,7 @@ class Progress(NamedTuple):
 
 
 class Note(NamedTuple):
-    """The event that there is a one-line message for the user; a `warning` says that the result may be unreliable."""
+    """A one-line message for the user; with `warning`, it says that the result may be unreliable."""
 
     text: str
     warning: bool = False
@@ -39,7 +39,7 @@ class Iteration(NamedTuple):
     cll, penalty: the conditional log-likelihood (not negated) and the penalty, in nats. The numbers of evaluations and
     flops are totals since the start. flops: by the cost model of `bncli.engine.parameters.costs`, or None if the model
     does not cover the optimizer or the parameters. ll: the joint log-likelihood of class and attributes in nats, for
-    learners that maximise it; cll is then None.
+    learners that maximize it; cll is then None.
     """
 
     iteration: int
@@ -122,11 +122,12 @@ class Run(NamedTuple):
         and the BncliError that ended the work, or None.
     advise: whether to spend time on finding settings that would predict held-out rows better, for a note.
     hold_out: whether to compute the log-loss of held-out rows if learning chooses settings with such rows. The model
-        records it. It is omitted in the folds of a cross-validation.
+        records it. The folds of a cross-validation omit it.
     keep_predictions: whether to return the predictions of the held-out rows too; needs `hold_out`.
     alternatives: maximum number of alternatives to a card to return, each without one of its columns.
     intervals: whether the model records the uncertainty of its parameters, from which scoring computes intervals.
-    class_weights: the factors per class (K,) contained in the row weights, which do not count as rows in intervals.
+    class_weights: the factors per class (K,) by which row weights were multiplied, or None. Intervals do not count them
+        as rows.
     """
 
     threads: int = 1

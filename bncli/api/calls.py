@@ -22,8 +22,8 @@ Tables in Python become a source that is read like any file:
 
 - A column of categories (a dictionary in Arrow) is categorical, regardless of its values.
 - The index of a data frame is not a column. Names that are not strings become strings.
-- A column of Python objects is numeric if all its values are numbers, and otherwise holds text. None, NaN and the
-  missing values of libraries are missing.
+- A column of Python objects that Arrow cannot convert is numeric if all its values are numbers, and otherwise holds
+  strings. None, NaN and the missing values of libraries are missing.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from bncli.files.reading.table import TABLE_NAME
 from bncli.watch import Event, Note, Run, Watch, silent
 
 ProgressOption = Callable[[Event], None] | bool | None
-"""The values of `progress`: a function that receives every event, or True for a progress bar."""
+"""The values of `progress`: a function that receives every event, True for a bar, or False or None for neither."""
 _OTHER_OPTIONS = (
     "unseen",
     "seed",
@@ -182,7 +182,7 @@ def _notebook_bar() -> NotebookBar | None:
 
 
 class NotebookBar:
-    """A progress bar in HTML, redrawn in place at most ten times per second (see `bncli.cli.console.ProgressBar`)."""
+    """A progress bar in HTML, which is redrawn in place (see `bncli.cli.console.ProgressBar`)."""
 
     def __init__(self, html: Callable[[str], Any], display: Callable[..., Any]) -> None:
         self._html = html
@@ -195,7 +195,7 @@ class NotebookBar:
         self._draw("<progress></progress>", "")
 
     def progress(self, done: float, total: float | None, detail: str) -> None:
-        """Show how much of the stage is done; without a total the bar only moves."""
+        """Show how much of the stage is done, at most ten times per second; without a total the bar only moves."""
         if time.monotonic() >= self._drawn + _REDRAW_SECONDS:
             reached = "" if total is None else f' value="{done:g}" max="{total:g}"'
             self._draw(f"<progress{reached}></progress>", detail)
@@ -231,7 +231,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _blas_functions() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
-    """Return the functions that get and set the number of threads of each BLAS; empty if no BLAS is found."""
+    """Return the functions that get and set the number of threads of each BLAS, or () if none can be controlled."""
     functions = _openblas_functions()
     if functions:
         return functions
@@ -286,7 +286,7 @@ COLUMN_OPTIONS = (
 FILE_OPTIONS = ("format", "delimiter", "encoding", "names")
 """Options about how to read a table that is a file."""
 LABELLED_OPTIONS = ("class_", "weights", "missing", "drop_unlabelled", "on_bad_row", *FILE_OPTIONS)
-"""Options about a labelled table for a fitted model, which defines its columns."""
+"""Options about a labelled table for a fitted model, whose schema defines the columns."""
 SCORED_OPTIONS = ("missing", "on_bad_row", *FILE_OPTIONS)
 """Options about a table to score."""
 _SOURCE_FIELDS = {"class_": "class_name", "missing": "missing_tokens", "schema": "schema_file"}
@@ -337,7 +337,7 @@ def source_options(
 
 
 def check_word(key: str, value: Any) -> Any:
-    """Return the value of an option; raise UsageError if the option accepts only certain other words."""
+    """Return the value; raise UsageError if the option accepts only certain words and the value is not one of them."""
     words = words_about_tables().get(key)
     if words is not None and value is not None and value not in words:
         raise UsageError(f"{key} is {value!r}; it should be one of {', '.join(map(repr, words))}")
@@ -413,7 +413,8 @@ def table_of(data: Any) -> pa.Table:
 def _arrow_table(data: Any) -> pa.Table:
     """Convert an object with the Arrow C interface to an Arrow table, without the index of a pandas data frame.
 
-    Where Arrow does not know the type of a column, the values of the column are converted one by one.
+    If Arrow cannot convert a data frame, each column is converted by `column_of`; so are columns of pandas for which it
+    has no standard type.
     """
     if hasattr(data, "columns") and not isinstance(data, _ARROW):
         try:
@@ -449,7 +450,7 @@ def column_of(values: Any, name: str) -> pa.Array:
     """Convert values to an Arrow column; if Arrow refuses them, to numbers if all are numbers, otherwise to strings.
 
     Raises UsageError, which mentions `name`, for values that are not a list or an array, and for lists or dicts among
-    them.
+    values that Arrow refuses.
     """
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is of type {type(values).__name__}; it should be a list or an array"

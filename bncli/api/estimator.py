@@ -6,7 +6,7 @@
 - Missing values and values not seen in training are treated as by `bncli score`.
 - Class labels may be anything that scikit-learn allows. With a single class the model is constant.
 - Rows are sorted before folds are drawn. If all weights are integers, a row of weight w becomes w rows (up to MOST_ROWS
-  in total). So neither the order of the rows nor their repetition changes the model.
+  in total). So the order of the rows does not change the model, and a weight of 2 is the same as repeating the row.
 """
 
 from __future__ import annotations
@@ -88,9 +88,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Classifier:
         """Learn from rows X (N, n) with classes y (N,), and return self; rows of `sample_weight` 0 are ignored.
 
-        sample_weight: one weight per row, shape (N,). groups: rows of equal groups (N,) belong together: no split
-        inside learning has them on both sides. A row whose group is None or NaN is a group of its own, with a warning.
-        Raises ValueError for missing or mixed labels, and for everything that bncli refuses.
+        sample_weight: one weight per row, shape (N,). groups: the group of each row (N,); no split inside learning has
+        rows of one group on both sides. A row whose group is None or NaN is a group of its own, with a warning. Raises
+        ValueError for missing labels, for strings mixed with other labels, and in place of a BncliError; TypeError for
+        an unknown option.
         """
         if y is None:
             raise ValueError("This Classifier estimator requires y to be passed, but the target y is None.")
@@ -116,7 +117,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_model(self, columns: dict[str, Any], codes: NDArray[Any], weights: Array, groups: Any) -> Model:
-        """Return a model fitted to these columns, class codes (N,), weights (N,), and groups (N,) or None."""
+        """Return a model fitted to these columns, class codes (N,), weights (N,), and groups (N,) or None.
+
+        The columns of the class and of the groups are added to `columns`.
+        """
         other_options = self.options or {}
         class_column = _unused_name(_CLASS, columns)
         columns[class_column] = pa.array(codes.astype(str))
@@ -178,7 +182,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(str(error)) from error
 
     def _label_options(self) -> dict[str, Any]:
-        """Return class_weights and towards with codes in place of labels; raise ValueError for labels that y lacks."""
+        """Return class_weights, and towards if it is given, with codes in place of labels.
+
+        Raises ValueError for labels that y lacks, for two settings of the class weights, and for a missing `towards` if
+        monotonicity constraints need one.
+        """
         options, labels = self.options or {}, self.classes_.tolist()
         class_weights = options.get("class_weights", self.class_weight)
         if class_weights is not self.class_weight and self.class_weight is not None:
@@ -221,9 +229,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any, level: float = 0.9) -> Array:
         """Return the lower and the upper end of the interval of each probability, shape (N, K, 2).
 
-        An interval contains the true P(y | x_t) with the probability `level`. The estimator needs the option
-        `intervals`: `options={"intervals": True}`. Raises ValueError without it, and for rows that do not fit the
-        model.
+        An interval contains the true P(y | x_t) with probability `level`. The estimator needs the option `intervals`:
+        `options={"intervals": True}`. Raises ValueError without it, for a level that is not between 0 and 1, and for
+        rows that do not fit the model.
         """
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
@@ -271,7 +279,7 @@ def _unused_name(name: str, columns: Mapping[str, Any]) -> str:
 
 
 def _array_column(values: NDArray[Any]) -> pa.Array:
-    """Convert an array to an Arrow column; NaN becomes missing, and an array of strings numeric if all are numbers.
+    """Convert an array to an Arrow column; NaN becomes missing, and an array of strings becomes numeric if it can.
 
     Raises TypeError for values that are dicts, lists, sets or tuples.
     """

@@ -47,8 +47,9 @@ def fit(
 
     The options are those of `bncli fit`, with `_` for `-`:
 
-    - about learning: `structure`, `param`, `k`, `penalty`, `seed`, ...; `structure` may also be a file, `cuts` is one;
-      `log_p_quantiles=True`; `intervals=True` for `model.predict_interval`; `alternatives=N` for other cards
+    - about learning: `structure`, `param`, `k`, `penalty`, `seed`, ...; `structure` may also be the path of a structure
+      file; `cuts` is the path of a cuts file; `log_p_quantiles=True`; `intervals=True` for `model.predict_interval`;
+      `alternatives=N` to report up to N other cards
     - about the table: `class_` (the column to predict; by default the column `class`, or the last one), `ignore`,
       `categorical`, `numeric`, `use` (lists of columns; `use` are the only columns to learn from), `weights` (a
       column), `missing` (strings that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
@@ -57,7 +58,7 @@ def fit(
       `bncli help validation` explains them
     - about a file: `format`, `delimiter`, `encoding`, `names` (of the columns, if the file has no header)
 
-    unseen: what `bncli score` does about values not seen in training, `average` or `error`.
+    unseen: how the model treats values not seen in training, `average` or `error`.
     progress: a function that is called with every event (`bncli.watch`). By default notes are issued as Python warnings
         (`UserWarning`), and with True there is also a progress bar.
 
@@ -103,9 +104,9 @@ def evaluate(
     """Return the predictive performance on unseen rows, with the fields of `bncli evaluate --json`.
 
     The default is cross-validation with `folds` folds; with `test`, a model is learned from `table` and tested on
-    `test`. Options are those of `fit`. `by` names columns: results are also given for each of their values.
-    `reliability=True` compares predicted probabilities with observed frequencies. To test a fitted model, use
-    `model.evaluate`.
+    `test`. The options are those of `fit` except `log_p_quantiles`, `intervals` and `alternatives`. `by` names columns:
+    results are also given for each of their values. `reliability=True` compares predicted probabilities with observed
+    frequencies. To test a fitted model, use `model.evaluate`.
     """
     with python_call():
         reliability = bool(options.pop("reliability", False))
@@ -142,8 +143,8 @@ def compare(
 ) -> dict[str, Any]:
     """Return a comparison of learners on the same folds of several files, with the fields of `bncli compare --json`.
 
-    learners: the options of each learner by its name, as on a command line: {"tree": "--structure tan --param map"}.
-    `unseen` and options about the columns are as in `fit`. Raises BncliError, and TypeError for an unknown option.
+    learners: the options of each learner, keyed by its name: {"tree": "--structure tan --param map"}. `unseen` and the
+    options about tables and files are as in `fit`. Raises BncliError, and TypeError for an unknown option.
     """
     chosen = [parse_learner(f"{name}={options}", seed) for name, options in learners.items()]
     unseen = check_word("unseen", columns.pop("unseen", "average"))

@@ -88,7 +88,7 @@ class Model:
     treats columns that the table lacks as missing in every row; otherwise they are an error. Columns that the model
     does not use are ignored. Methods that score rows also accept `unseen`, `missing`, `on_bad_row`, and for a file
     `format`, `delimiter`, `encoding` and `names`, as in `fit`; the defaults of `unseen` and `missing` are the model's,
-    and rows that are skipped have no result. The methods raise BncliError.
+    and rows that are skipped have no result. The methods raise BncliError, and TypeError for an unknown option.
     """
 
     def __init__(self, model: engine.Model, report: dict[str, Any] | None = None) -> None:
@@ -132,7 +132,7 @@ class Model:
     ) -> Array:
         """Return the interval of each probability, shape (N, K, 2): its lower and its upper end.
 
-        level: the probability with which an interval contains the true P(y | x_t), between 0 and 1. prior: as in
+        level: the probability that an interval contains the true P(y | x_t), above 0 and below 1. prior: as in
         `predict_proba`. Raises ModelError for a model that was not learned with `intervals=True`.
         """
         if not 0 < level < 1:
@@ -165,7 +165,7 @@ class Model:
         return np.concatenate(labels) if labels else self.classes_[:0]
 
     def decide(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any) -> Decisions:
-        """Return a decision for each row, by the model's rule or by options that replace it.
+        """Return a decision for each row, by the model's rule or by options that replace parts of it.
 
         The options are costs (`{true: {decision: cost}}`, a string or a file), threshold, abstain_below, abstain_wider,
         sets and sets_by, as for `bncli score`, level (0.9) of the intervals for abstain_wider, and prior, as in
@@ -215,7 +215,7 @@ class Model:
     def explain(
         self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any
     ) -> list[RowExplanation]:
-        """Explain the predicted label of each row by its n largest contributions; raise UsageError for n below 1."""
+        """Explain the most probable label of each row by its n largest contributions; raise UsageError if n < 1."""
         if not isinstance(n, int) or n < 1:
             raise UsageError(f"n is {n!r}; it should be a whole number of contributions, 1 or more")
         explanations = []
@@ -255,7 +255,7 @@ class Model:
         allow_missing_columns: bool = False,
         **options: Any,
     ) -> list[str]:
-        """Return the smallest set of changes (`A=v; B=w`) that changes each row's decision, or "" if there is none.
+        """Return for each row a smallest set of changes (`A=v; B=w`) that changes its decision, or "" if there is none.
 
         The decision follows the model's rule, or is the most probable label if there is no rule. At most `changes`
         values change, and only in `columns`, or in any column if it is empty.
@@ -267,11 +267,11 @@ class Model:
     def because(
         self, table: Any, seconds: float = 1.0, *, allow_missing_columns: bool = False, **options: Any
     ) -> list[SufficientReason]:
-        """Return a smallest set of values of each row that fixes its decision, whatever the other attributes are.
+        """Return for each row a smallest set of its values that fixes the decision, whatever the other values are.
 
         The decision follows the model's rule, or is the most probable label if there is no rule. After `seconds`
-        seconds per row, the smallest set found so far is returned. Raises ModelError if the model decides in a way that
-        no sum of tables expresses.
+        seconds per row, the smallest set found so far is returned. Raises ModelError if the model's decisions cannot be
+        expressed as conditions on sums of tables, or if the tables are too large.
         """
         if not seconds > 0:
             raise UsageError(f"seconds is {seconds!r}; it should be a number above 0")
@@ -283,7 +283,7 @@ class Model:
         ]
 
     def next_best(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> list[str]:
-        """Return each row's missing column with the largest mutual information with the class, given the known values.
+        """Return for each row the missing column with the highest mutual information with the class, given the others.
 
         The string is empty for a row without missing values.
         """
@@ -378,7 +378,7 @@ class Model:
         allow_missing_columns: bool = False,
         **options: Any,
     ) -> dict[str, Any]:
-        """Evaluate the model on a labelled table; return what `bncli evaluate --model --json` prints.
+        """Evaluate the model on a labelled table; return the results in the form of `bncli evaluate --model --json`.
 
         `by` and `reliability` are as in `bncli.evaluate`. Options: about the table `class_`, `weights`, `missing`,
         `drop_unlabelled`, `on_bad_row`, `positive`, `group`, and for a file how to read it, as in `fit`; about
@@ -407,7 +407,7 @@ class Model:
         allow_missing_columns: bool = False,
         **options: Any,
     ) -> Model:
-        """Return a model with the same tables, calibrated on `table`, whose rows it must not have been trained on.
+        """Return a model with the same tables, calibrated on `table`, which must not contain its training rows.
 
         method: temperature, isotonic or per-class (see `bncli help calibration`). Options about the table: `class_`,
         `weights`, `missing`, `drop_unlabelled`, `on_bad_row`, `group`, `time`, `gap`, `window`, and for a file how to
@@ -455,7 +455,7 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Load a model from a file; raise ModelError if it cannot be read, is not a valid model, or is too new."""
+    """Load a model from a file; raise ModelError if it cannot be read, is invalid, or is of a newer format."""
     return Model(read_model(os.fspath(path)))
 
 

@@ -44,7 +44,7 @@ class Scorer:
     """A function from one row to the probabilities of the labels, made by `Model.scorer`; a call takes microseconds.
 
     classes_: the labels (K,), in the order of the probabilities. columns: the columns that the model uses, in the order
-    of the table that it was fitted on; all_columns: also those that it does not use.
+    of the table that it was fitted on. all_columns: the same with the columns that were read but are not used.
 
     A scorer does not change. It can be used by several threads, and pickled.
     """
@@ -100,10 +100,10 @@ class Scorer:
         return probabilities
 
     def plain_row(self, table: Any) -> Mapping[str, Any] | None:
-        """Return the row of a one-row table if it can be scored without reading it as a table, and otherwise None.
+        """Return the row of a one-row table as a dict, or None if it can be scored only by reading it as a table.
 
-        This requires values that mean the same in every table: strings, integers, Booleans, missing values, and other
-        numbers in numeric columns.
+        A dict is returned if all values mean the same in every table: strings, integers, Booleans, missing values, and
+        other numbers in numeric columns.
         """
         if isinstance(table, Mapping):
             names, columns = table.keys(), table.values()
@@ -137,7 +137,7 @@ class Scorer:
         return f"<bncli.Scorer {self._model.schema.class_name}: {n} columns, {k} labels>"
 
     def _values_in_order(self, row: Any) -> Sequence[Any]:
-        """Return the value of each attribute; the row is in the order of `columns` or of `all_columns`.
+        """Return the value of each attribute used; the row is in the order of `columns` or of `all_columns`.
 
         Raises UsageError if the row is not a sequence, and ModelError if it has another number of values.
         """
@@ -159,8 +159,8 @@ class Scorer:
     def _values_of_parts(self, row: Mapping[str, Any]) -> tuple[list[Any], list[_Encoder]]:
         """Return the values and the encoders of the attributes, for a row that lacks some of the columns.
 
-        A row may have parts of a date, such as `signup.month`, in place of the date. Raises ModelError if it lacks any
-        other column.
+        A row may have parts of a date, such as `signup.month`, in place of the date. Raises ModelError if any attribute
+        has neither its column nor such a part.
         """
         values, encoders, absent = [], [], []
         for source, encoder in zip(self._sources, self._full_encoders, strict=True):

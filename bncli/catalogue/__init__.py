@@ -1,4 +1,4 @@
-"""Every word that chooses a method, and the learning options that each method takes, as data.
+"""All methods, the options that choose them, and the options of each method, as data.
 
 The flags of the command line, their help, the refusal of options without effect, the tables of the manual, and the
 conformance tests follow from these entries. A new method is a module in its folder of the engine and an entry here; the
@@ -197,10 +197,10 @@ NONE_IF_DEFAULT = {
     for option in OPTIONS
     if option.none_if_default
 }
-"""Keys for which a recipe stores None instead of the default, with that default."""
+"""The default values that a recipe replaces with None, keyed by option; None for an option without a default."""
 
 OMITTED_IF_NONE = frozenset((*map(key_of, LEVEL_GROUPING), *NONE_IF_DEFAULT))
-"""Keys that a file omits if their value is None; it writes null for all others."""
+"""Keys that a recipe in a file omits if their value is None; for other keys it contains null."""
 
 _SIZE = ("--attributes", "--values", "--classes")
 

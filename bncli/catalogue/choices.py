@@ -48,7 +48,8 @@ class Method(NamedTuple):
         module: the name of that module if several methods share it; "" if it is the word.
 
     Structures:
-        params: parameters that can be learned for the structure, the default first; empty for networks, which take any.
+        params: parameters that can be learned for the structure, the default first; empty for networks, which accept
+            every method with `networks`.
         without_effect: flags that have no effect with the structure, and the reason as the end of a sentence.
         single_attribute_limit: an option and the largest of its values for which every table has a single attribute;
             ("", 0) if this holds for every option, None if it holds for none.
@@ -57,7 +58,7 @@ class Method(NamedTuple):
     Parameters:
         networks: whether they can be learned for networks.
         probabilities: whether they are the probabilities of a network, so that missing values can be marginalized.
-        for_missing_values: whether the method exists for rows with missing values.
+        for_missing_values: whether the method is intended for rows with missing values, which it marginalizes.
         start_options: options that only affect the generative starting point.
         joint_options: options that only affect tables of several attributes.
 
@@ -89,8 +90,8 @@ class Method(NamedTuple):
     def keyword_options(self) -> tuple[str, ...]:
         """Options that the method's function takes as keyword arguments.
 
-        These are all options except the trace file, those that arrive in the optimization settings, and those that the
-        discretization and the schema handle for every method.
+        These are all options except --trace and --restarts, those in the optimization settings if the method has an
+        optimizer, and those that the discretization and the schema handle for every method.
         """
         shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace", "--restarts")
         return tuple(flag for flag in self.options if flag not in (*shared, *LEVEL_GROUPING, *DIRECTIONS))

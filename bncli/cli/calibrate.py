@@ -53,7 +53,7 @@ METHOD = flag(
     "stored beside them and applied to every predicted probability. An existing calibration is replaced.",
 )
 def command(**typed: Any) -> None:
-    """Learn the map, and report the log-loss of the rows before and after."""
+    """Learn the calibration map, write the calibrated model, and report the log-loss before and after."""
     output = options.output_path(typed["output"])
     if output is None:
         raise UsageError("-o FILE is missing: the file for the calibrated model", hint="for example -o c.bnc")

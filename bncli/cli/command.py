@@ -23,7 +23,7 @@ from bncli.errors import BncliError, UsageError
 
 HelpRows = tuple[tuple[str, str], ...]
 Notes = tuple[str, HelpRows, HelpRows]
-"""A section below the options: its title, its rows in `--help`, and its rows in `--help-all`."""
+"""A section at the end of `--help-all`: its title, its everyday rows, and all its rows, which are the ones shown."""
 
 _BRIEF_GROUPS = {"Cut points": "Learning", "Structure": "Learning", "Parameters": "Learning", "Other": "Output"}
 """Groups of options that `--help` merges into another group, so that the help fits on a screen."""
@@ -131,7 +131,7 @@ class HelpfulCommand(click.Command):
         return [parameter for parameter in self.get_params(ctx) if isinstance(parameter, Flag)]
 
     def _is_short(self, ctx: click.Context) -> bool:
-        """Return whether `--help` shows everything that `--help-all` does."""
+        """Return whether `--help` shows every option, so that it need not refer to `--help-all`."""
         _, rows, all_rows = self.notes
         return rows == all_rows and all(flag.everyday for flag in self._flags(ctx))
 
@@ -154,8 +154,8 @@ def declare(
 ) -> Callable[[Callback], click.Command]:
     """Return a decorator that turns a function into the command `word`, with the options of these groups, in order.
 
-    examples: the lines of examples in the help. more: text after the summary in the help. notes: a section below the
-    options.
+    examples: the lines of examples in the help. more: text after the summary in `--help-all`. notes: a section at the
+    end of `--help-all`.
     """
 
     def decorate(callback: Callback) -> click.Command:
@@ -283,7 +283,7 @@ def unknown_option(ctx: click.Context, typed: str) -> UsageError:
 
 
 def refuse_misplaced_values(ctx: click.Context) -> None:
-    """Raise UsageError for an argument that is no file but an option's value: `y=diagnosis`, or 17 for a row."""
+    """Raise UsageError for an argument that is the value of an option, not a file: `y=diagnosis`, or 17 for a row."""
     here = _options(ctx.command)
     for argument in ctx.command.params:
         values = ctx.params.get(argument.name or "") if isinstance(argument, click.Argument) else None

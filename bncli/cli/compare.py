@@ -295,7 +295,7 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
 
 
 def _difference_tables(report: CompareReport, metrics: Sequence[str]) -> Iterator[str | Table]:
-    """Yield the differences between all pairs of learners, or only from the baseline if there are many learners.
+    """Yield the differences between all pairs of learners, or only pairs with the baseline if there are many.
 
     With one data set the rows are pairs and the columns metrics. With several data sets there is one metric, the rows
     are data sets, and the columns pairs.
@@ -334,7 +334,10 @@ def _cell(figure: MetricMean | None, metric: str, with_std: bool) -> str:
 
 
 def _number(value: float | None, metric: str) -> str:
-    """Format a value with four decimals, or one if it is a count or at least 100; "-" for None and NaN, "∞" or "-∞"."""
+    """Format a value with four decimals, or with one if it is a count or its absolute value is at least 100.
+
+    None and NaN become "-", and infinite values "∞" or "-∞".
+    """
     from bncli.steps.compare.trials import COUNTS
 
     if value is None or math.isnan(value):

@@ -187,7 +187,7 @@ def to_toml(value: Any) -> str:
 
 PREFIX = "BNCLI_"
 _FILE_KEY = "bncli.settings.file"
-"""The keys of the click context under which the settings and the configuration file of a run are stored."""
+"""The key of the click context under which the configuration file of a run is stored."""
 _GROUPS_OF_ONE_RUN = ("Network", "Output")
 """Groups of options that describe a single run and therefore cannot be set, except --quiet."""
 _MOST_BYTES, _MOST_DIGITS, _MOST_LETTERS = 1 << 20, 400, 200
@@ -340,7 +340,7 @@ def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
 
 
 def with_place_of_setting(error: BncliError) -> BncliError:
-    """Return the error, with the location of the setting that it mentions if it mentions one."""
+    """Return the error with the location of the setting that it mentions, or unchanged if it mentions none."""
     locations = [
         setting.where
         for name, setting in settings_of_run().items()

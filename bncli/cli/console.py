@@ -122,7 +122,7 @@ class Console:
                 _write_error_line(line)
 
     def _count_hidden_notes(self) -> None:
-        """Print how many notes were not printed, if any, and reset their number."""
+        """Print how many notes were not printed, if any, and start counting those again from 0."""
         hidden = self._n_notes - _MOST_NOTES
         if hidden > 0 and not self.quiet:
             notes = "note" if hidden == 1 else "notes"

@@ -56,7 +56,7 @@ OUTPUT = output_flag("-o", "--output", metavar="DIR", help="Folder for dossier.h
     "items are reported as not provided. Refuted properties of ABOUT.toml are reported, but are not errors.",
 )
 def command(**typed: Any) -> None:
-    """Write the dossier for a validator: checklists, figures with intervals, and the model in numbers."""
+    """Write the dossier for a validator, or print the form for --about if --template was given."""
     if typed["template"]:
         names = ("model", "data", "time", "by", "beside", "about", "output", "as_json")
         if idle := next((name for name in names if typed[name]), None):

@@ -97,7 +97,7 @@ RECORD = (
     "it replaced.",
 )
 def command(**typed: Any) -> None:
-    """Change one effect, take back the last change, or list all changes."""
+    """Edit one effect, undo the last edit, or list all edits."""
     action = _check_options(typed)
     from bncli.steps.edit import EditChoice, edit, list_edits, undo
     from bncli.watch import Run

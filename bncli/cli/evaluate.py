@@ -421,7 +421,7 @@ def _figure_table(report: EvaluateReport, *, verbose: bool) -> Table:
 
 
 def _figure(value: float | None) -> str:
-    """Format a number with four decimals, or one if its absolute value is at least 100; None becomes "-"."""
+    """Format a number with four decimals, or with one if its absolute value is at least 100; None becomes "-"."""
     if value is None:
         return "-"
     return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
@@ -497,7 +497,7 @@ def _label_tables(report: EvaluateReport) -> Iterator[Table | str]:
 
 
 def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
-    """Yield the reliability bins of the first few labels, then the decomposition of the Brier score."""
+    """Yield the reliability bins of the first labels, then the parts of the Brier score and the calibration error."""
     labels = list(dict.fromkeys(bin_.label for bin_ in figures.bins))
     for label in labels[:_MOST_RELIABILITY_LABELS]:
         rows = (

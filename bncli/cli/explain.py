@@ -49,7 +49,7 @@ _DEFAULT_TOP = 5
     "input), each row is shown with its most probable label and the largest contributions to its log-odds.",
 )
 def command(**typed: Any) -> None:
-    """Show the effects of a model, or why the rows of a table got their predictions."""
+    """Show the effects of a model, or the contributions to the prediction of each row of a table."""
     from bncli.steps.explain import ExplainReport, explain_model, explain_rows
     from bncli.watch import Run
 

@@ -157,7 +157,10 @@ def command(**typed: Any) -> None:
 
 
 def _print_forecast(source: Source | None, resolved: learning.LearningOptions, console: Console) -> None:
-    """Print to the standard output what would be learned, and the memory and time that it would take."""
+    """Print to the standard output what would be learned, and the memory and time that it would take.
+
+    Raises UsageError if `source` is None, as with --from-counts.
+    """
     from bncli.engine.parameters.costs import about_memory
     from bncli.steps.forecast import forecast
 

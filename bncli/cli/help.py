@@ -83,7 +83,7 @@ TOPIC: options.Decorator = click.argument(
     "the manual.",
 )
 def command(**typed: Any) -> None:
-    """Show a topic, or the table of contents; with --html or --man, write all of it."""
+    """Show a topic, or the table of contents; with --html or --man, write the whole manual."""
     if typed["html"] or typed["man"]:
         if typed["topic"]:
             flag = "--html" if typed["html"] else "--man"
@@ -135,7 +135,8 @@ def command(**typed: Any) -> None:
 def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
     """Write `files` (contents by name) into a folder, which is created if needed.
 
-    Raises UsageError if a file would be replaced that does not contain `mark` in its first 200 bytes.
+    Raises UsageError if the path is not a folder, or if a file would be replaced that does not contain `mark` in its
+    first 200 bytes; BncliError if the folder cannot be created.
     """
     if folder == "-" or (os.path.lexists(folder) and not os.path.isdir(folder)):
         raise UsageError(

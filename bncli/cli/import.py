@@ -39,7 +39,7 @@ CLASS = flag(
     "attribute with these cuts.",
 )
 def command(**typed: Any) -> None:
-    """Make a model from a network with its probabilities, which then scores, explains and exports like any other."""
+    """Make a model from a network with its probabilities, write it, and print a summary."""
     from bncli.steps.import_network import import_network
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:

@@ -52,7 +52,10 @@ CUTS_FILE = flag(
 
 
 def flags_of(*groups: str, structure_file: bool = False) -> tuple[Decorator, ...]:
-    """Return the flags of some groups of learning options; with `structure_file`, --structure also accepts a file."""
+    """Return the flags of some groups of learning options, with --cuts in the group of cut points.
+
+    structure_file: whether --structure also accepts a file.
+    """
     flags = []
     for entry in LEARNING:
         if entry.group not in groups:
@@ -180,7 +183,8 @@ def resolve_with_scores(typed: Mapping[str, Any]) -> tuple[LearningOptions, Stre
 def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[str, Setting]) -> LearningOptions:
     """Return the learning options that result from `words` and from all settings that can be combined with them.
 
-    words: the learning options on the command line, by key. typed: all options on the command line.
+    words: the learning options on the command line, by key; a structure file is removed from it. typed: all options on
+    the command line.
     """
     from bncli.recipe import Recipe
     from bncli.recipe.defaults import SuppliedKinds

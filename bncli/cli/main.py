@@ -30,7 +30,7 @@ _MEMORY_MESSAGES = (
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command in `arguments` and return its exit code; with --debug, raise exceptions except interrupts.
+    """Run the command in `arguments` and return its exit code; with --debug, raise exceptions other than interrupts.
 
     If a shell requests completions through the environment, print these instead.
     """

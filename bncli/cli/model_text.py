@@ -71,7 +71,7 @@ def candidate_cells(candidate: TriedCandidate) -> tuple[str, ...]:
 
 
 def regions_text(report: RegionsReport) -> str:
-    """Describe the number of regions of each order and, if the model has a path, the best step and its weight."""
+    """Describe the number of regions of each order and, if search steps are recorded, the best step and its weight."""
     counts = [f"{count:,} of order {order}" for order, count in report.orders.items()]
     text = f"{', '.join(counts)} (attributes and the class)" if counts else "none (class frequencies only)"
     if report.steps is None:

@@ -44,7 +44,7 @@ ROWS = (
 FAIL = output_flag("--fail-on-drift", is_flag=True, help="Exit with code 4 if an attribute has drifted.")
 _BARS = "▁▂▃▄▅▆▇█"
 _FULL_BAR = 0.25
-"""The population stability index (PSI) from which a bar is full; such values usually count as a large change."""
+"""The population stability index (PSI) at the end of the scale of the bars, by convention already a large change."""
 
 
 @declare(

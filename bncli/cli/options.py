@@ -1,11 +1,10 @@
 """Options of the command line: their classes and types, and every flag that several commands share.
 
-- `Flag` and `Paths`: an option and a file argument, with what `bncli.cli.command` needs for the help and a shell for
-  completion.
+- `Flag` and `Paths`: an option and a file argument, with their rows in the help and their shell completion.
 - `KindType` and `SizesType`: types with which click converts a value, such as the kinds of the catalogue.
 - Flags about tables, output and running; `bncli.cli.learning_options` has the learning options.
-- `source` and `threads`: values that follow from the flags on the command line; `without_settings`: the options that
-  are left if settings that have no effect are dropped.
+- `source` and `threads`: values that follow from the flags on the command line; `without_settings`: the options
+  without settings that have no effect.
 """
 
 from __future__ import annotations
@@ -83,8 +82,8 @@ class Flag(click.Option):
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """Convert the value from the command line.
 
-        Raises BadParameter for an empty string, unless it may be the name of a column, and for a second value of an
-        option that is allowed only once.
+        Raises BadParameter for an empty string, unless the option may be repeated or takes a column, and for a second
+        value of an option that is allowed only once.
         """
         if value == "" and self.metavar not in ("COLUMN", "COLUMN,..."):
             raise click.BadParameter("the value is empty", ctx, self)
@@ -110,7 +109,8 @@ class Flag(click.Option):
         """Return the rows of the help about the option.
 
         With `with_words`, a row with the whole help text is followed by a row per word that the option accepts.
-        Otherwise there is one row, with the first sentence of the help text and the words without explanations.
+        Otherwise there is one row, with the help text up to its first period or semicolon, and the words without
+        explanations. A hidden option has no rows.
         """
         record = self.get_help_record(ctx)
         if record is None:
@@ -288,7 +288,7 @@ level = KindType(Real(above=True, below=1))
 
 data_flag = partial(flag, group="Data")
 _rare_data_flag = partial(data_flag, everyday=False)
-"""Return a decorator that adds an option about tables, which only --help-all shows."""
+"""`data_flag` for an option that only --help-all shows."""
 output_flag = partial(flag, group="Output")
 other_flag = partial(flag, group="Other")
 
@@ -435,7 +435,7 @@ SPLIT = (GROUP, TIME, GAP, WINDOW)
 LABELLED_TABLE = (_CLASS, _WEIGHTS, _DROP_UNLABELLED)
 """Flags about a labelled table whose attributes are determined by a model."""
 TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
-"""All flags about a labelled table to learn from."""
+"""Flags about the columns, values and format of a labelled table to learn from."""
 
 
 def parse_rows(flag: str, text: str | None) -> tuple[int, int] | None:
@@ -520,7 +520,7 @@ CLUSTER = other_flag(
 
 
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
-"""Flags that most commands have that read rows."""
+"""Flags of most commands that read rows."""
 
 
 _SOURCE_FIELDS = (
@@ -625,7 +625,11 @@ def refuse_terminal(data: Sequence[str]) -> None:
 
 
 def check_page(typed: Mapping[str, Any], *others: str | None) -> None:
-    """Raise an error if the file of --report cannot be written or would overwrite DATA or one of `others`."""
+    """Check the file of --report, if it was given, before any work is done.
+
+    Raises UsageError if the file would be compressed or is also DATA or one of `others`, and BncliError if it is not
+    writable.
+    """
     if typed["report"]:
         from bncli.steps.report.report import check_page as check
 

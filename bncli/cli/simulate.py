@@ -117,7 +117,7 @@ WRITING = (
     "The seed determines the network, then the rows; every distribution in a random network is drawn uniformly.",
 )
 def command(**typed: Any) -> None:
-    """Draw rows and write them, and the network and the model behind them if files for these were named."""
+    """Draw rows and write them; also write the network and its model if files for these were named."""
     network_options = [
         f"--{name}" for name in ("k", "attributes", "values", "classes", "exponent") if typed[name] is not None
     ]

@@ -389,7 +389,7 @@ def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[st
 
 
 def _strongest_entries(effect: NamedEffect, labels: Sequence[str], title: str) -> Table:
-    """Return the entries with the largest absolute values; with two classes only entries of the second class."""
+    """Return a table of the entries with the largest absolute values; for two classes, only of the second class."""
     first_label = int(len(labels) == 2)
     values = effect.values[..., first_label:]
     cells = sorted(itertools.product(*map(range, values.shape)), key=lambda cell: -abs(float(values[cell])))

@@ -70,7 +70,7 @@ MIN_ROWS = flag(
     "property is proven; else it is 3. Exported programs are run, so verify only those that you trust.",
 )
 def command(**typed: Any) -> None:
-    """Score the rows stored in the model again and print by how much the probabilities differ."""
+    """Score the rows stored in the model again, run the other checks that were requested, and print the results."""
     from bncli.steps.verify import PROPERTY_SECONDS as DEFAULT_SECONDS
     from bncli.steps.verify import verify
 

@@ -68,9 +68,9 @@ class Recipe:
 
     Some values differ from the options that were given:
     - smoothing and structure_score are `NAME` or `NAME:NUMBER`, with a default number filled in. The number of `acll`
-      and `acll-uniform` is from `--pseudo-counts`; `--class-pair-prior` follows after a slash, with the seed of its
-      draws.
-    - init is the starting point that was given, or the one that follows from the penalty.
+      and `acll-uniform` is from `--pseudo-counts`; a `--class-pair-prior` follows after a slash, with the seed of its
+      draws if it has any.
+    - init is the given starting point or, by default, the one that follows from the method and the penalty.
     - seed is None unless learning draws random numbers, such as folds, random starts or held-out rows.
     - missing_policy is None in models that were written before the option existed, which means `level`.
 
@@ -203,8 +203,8 @@ class Recipe:
 def check_structure_option(key: str, value: Any) -> Any:
     """Return the value of an option in a structure file; raise BncliError if it is invalid.
 
-    An integer becomes a float if the option is real, and domain knowledge is parsed. None, and the value of an option
-    that no structure learner has, are returned unchecked.
+    An integer becomes a float if the option is real, and domain knowledge becomes canonical JSON. None, and the value
+    of an option that no structure learner has, are returned unchecked.
     """
     if value is None or (flag_of(key) not in STRUCTURES.method_options and key != "knowledge"):
         return value
@@ -345,7 +345,7 @@ def _refuse_flags(flags: Iterable[str], idle: tuple[str, ...], why: str, hint: s
 
 
 def _refuse_limit(chosen: ChosenMethods, files: SuppliedKinds) -> None:
-    """Raise UsageError if --max-attributes has no effect because of a file or of --structure auto."""
+    """Raise UsageError if --max-attributes has no effect because of a file or --structure auto."""
     if "--max-attributes" not in chosen.typed:
         return
     if chosen.structure is not None and chosen.kind == "auto":
@@ -368,7 +368,7 @@ def _refuse_limit(chosen: ChosenMethods, files: SuppliedKinds) -> None:
 
 
 def _refuse_knowledge(chosen: ChosenMethods, files: SuppliedKinds) -> None:
-    """Raise UsageError for domain knowledge that the structure cannot obey."""
+    """Raise UsageError if domain knowledge has no effect, or if the structure or --arcs cv cannot obey it."""
     if "--knowledge" not in chosen.typed:
         return
     known = Knowledge.parse(chosen.typed["--knowledge"])
@@ -417,7 +417,7 @@ def _refuse_prior(chosen: ChosenMethods, files: SuppliedKinds) -> None:
 
 
 def _refuse_below_limits(chosen: ChosenMethods) -> None:
-    """Raise UsageError for options that need larger tables or more parents than the structure has."""
+    """Raise UsageError for options that have no effect because of a limit on the size of the structure."""
     structure, typed = chosen.structure, chosen.typed
     if structure is None:
         return
@@ -474,7 +474,7 @@ def _refuse_other_values(typed: Mapping[str, Any], method: Method, name: str) ->
 
 
 def _refuse_optimization(chosen: ChosenMethods) -> None:
-    """Raise UsageError for options about the penalty, starting point, arcs and early stop that cannot be combined."""
+    """Raise UsageError if options about penalty, starting point, arcs or early stop conflict or have no effect."""
     typed, values = chosen.typed, dependent_defaults(chosen)
     if values["early_stop"] == "cv" and typed.get("--penalty") == "cv":
         hint = "choose one of them: --early-stop none, or a number for --penalty"

@@ -101,7 +101,8 @@ class ChosenMethods(NamedTuple):
         """Return the value of an option: the value that a method fixes, the value that was given, or the default.
 
         The first of these that exists is returned. The value is None if no method takes the option, if it is not given
-        and a structure file determines it, and for `--structure-score`, which `score_rule` returns.
+        and has no default or is determined by a structure file, and for `--structure-score`, which `score_rule`
+        returns.
         """
         methods = (self.structure, self.discretizer, self.param, self.optimizer)
         takers = [method for method in methods if method is not None and flag in method.options]
