@@ -132,8 +132,8 @@ class ColumnReport:
     bits: mutual information with the class in bits (for the class column its entropy), or None if it was not computed.
     use, reason: whether `fit` will use the column, and why.
     exact: whether `distinct`, `median`, `commonest` and `bits` are exact rather than estimates.
-    smallest, median, largest: of a numeric column, or strings for a date column; None for other columns.
-    commonest: the most frequent values of a categorical column, with their numbers of rows.
+    smallest, median, largest: numbers of a column read as numbers, strings of a column read as dates, otherwise None.
+    commonest: the most frequent values of any other column, with their numbers of rows.
     same_as: an earlier column, or the class, with the same values in every row.
     should_ignore: whether the recommended command ignores the column.
     learned_attributes: the attributes that learning makes from it.
@@ -159,7 +159,7 @@ class ColumnReport:
     def as_json(self) -> dict[str, Any]:
         """Return the fields by name.
 
-        Numeric and date columns have `smallest`, `median` and `largest`, other columns have `commonest`.
+        The keys `smallest`, `median` and `largest` are present if `smallest` is not None, otherwise `commonest` is.
         """
         numbers = {"smallest": self.smallest, "median": self.median, "largest": self.largest}
         common = [{"value": value, "rows": rows} for value, rows in self.commonest]

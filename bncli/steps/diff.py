@@ -366,7 +366,7 @@ def _score_rows(model: Model, labels: Sequence[str], source: Source, run: Run) -
 
 
 def _align_blocks(blocks_a: Iterator[_Scored], blocks_b: Iterator[_Scored]) -> Iterator[tuple[_Scored, _Scored]]:
-    """Yield pairs of blocks that cover the same rows, from two sequences of blocks of different sizes."""
+    """Yield pairs of blocks that cover the same rows, from two sequences whose blocks may differ in size."""
     a, b = next(blocks_a, None), next(blocks_b, None)
     while a is not None and b is not None:
         n = min(len(a[0]), len(b[0]))

@@ -67,8 +67,8 @@ class EditChoice(NamedTuple):
     """A requested edit of an effect, by exactly one of set, flatten, smooth and monotone.
 
     effect: the names of its attributes. set: strings VALUE=LOG_ODDS. monotone: "up" or "down". label: the label whose
-    log-odds set and monotone change, or None for the second of two labels. why, by, when: what the record of the edit
-    says about its reason, author and date.
+    log-odds set and monotone change, or None for the second of two labels. why, by, when: the reason, author and date
+    in the record of the edit.
     """
 
     effect: tuple[str, ...]

@@ -241,7 +241,7 @@ def fit(
 def _check(
     table: Columns, source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run
 ) -> tuple[TableCheck | None, Columns]:
-    """Check a table unless it is on a cluster; return the check, and the table with cuts found during the check."""
+    """Check a table unless it is on a cluster; return the check, and the table with any MDL cuts found by the check."""
     if run.cluster is not None:
         return None, table
     known = None

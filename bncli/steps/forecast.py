@@ -101,7 +101,7 @@ class Forecast:
 
 
 def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedFiles()) -> Forecast:
-    """Forecast the fit to the table `source` with this recipe and these supplied files."""
+    """Forecast the fit to the table `source`; raise UsageError for a table that can be read only once."""
     recipe = supplied.update_recipe(recipe)
     if is_codes_table(source.paths):
         header = read_codes(source.paths[0]).header
@@ -176,7 +176,7 @@ def _expected_tables(
 
 
 def expected_memory(n_rows: int, n: int, value_bytes: float, rounds: int, recipe: Recipe) -> int:
-    """Return the expected peak memory, in bytes, of a fit of n attributes to n_rows rows.
+    """Return the expected peak memory, in bytes, of fitting n attributes to n_rows rows.
 
     It is the memory of the program and its columns, plus the memory of reading or of learning, whichever is larger.
     value_bytes: memory of all values as they are read. rounds: as in `Forecast`. Reading needs the values or a sample

@@ -48,8 +48,8 @@ def import_network(
 ) -> ImportReport:
     """Convert the network in the file `path` to a model, and write it to `output` (by default beside the network).
 
-    class_name: the node to predict. Raises BncliError if the file cannot be read or does not contain a network with
-    probabilities, and UsageError if the network has no such class.
+    class_name: the node to predict, or None to choose it as `model_of_network` does. Raises BncliError if the file
+    cannot be read or does not contain a network with probabilities, and UsageError if the network has no such class.
     """
     output = output or default_output_path((path,), ".bnc")
     check_outputs((output,), (path,))

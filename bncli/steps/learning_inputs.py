@@ -85,7 +85,7 @@ class SuppliedFiles(SuppliedParts):
 
     @property
     def region_method(self) -> str:
-        """The method that learned the supplied regions (`kikuchi` or `interactions`), or "" without regions."""
+        """`interactions` if the supplied regions have bins or cuts, `kikuchi` if they have none, "" without regions."""
         if not isinstance(self.structure, NamedRegions):
             return ""
         return "interactions" if self.structure.bins or self.structure.cuts else "kikuchi"

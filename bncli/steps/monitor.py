@@ -67,7 +67,7 @@ class MonitorReport:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the attributes, those that drifted in any monitor first, then by decreasing highest severity."""
+        """The names of the attributes, drifted ones first, in descending order of their severity in any monitor."""
         rank = {
             tally.name: min((not m.drifts[i].drifted, -m.drifts[i].severity) for m in self.monitors)
             for i, tally in enumerate(self.overall.tally.attributes)
@@ -88,7 +88,7 @@ class MonitorReport:
 
     @cached_property
     def notes(self) -> list[str]:
-        """Notes about files without rows, without labels (if others have some), or with one label in all rows."""
+        """Notes about files without rows, without labels (if others have some), or with a single label."""
         named = list(zip(self.short_names, self.monitors, strict=True))
         empty = [name for name, monitor in named if not monitor.tally.rows]
         unlabelled = [name for name, monitor in named if monitor.tally.rows and not monitor.tally.log_loss.n]

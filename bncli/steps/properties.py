@@ -46,10 +46,10 @@ _LISTED_VALUES = 12
 class ProvenProperty:
     """A property, whether it holds, and a counter-example if it does not.
 
-    holds: None if the time limit was reached. values: the counter-example, one value per column. changed: the values
-    that differ in a second input, if the property compares two inputs. probabilities: the probabilities by label for
-    each input; empty for a value that decides alone. decision: the decision that such a value forces, or None to
-    abstain. shown: the counter-example as a string.
+    holds: None if the time limit was reached. values: the values of the counter-example by column, or None without one.
+    changed: the values that differ in a second input, if the property compares two inputs. probabilities: the
+    probabilities by label for each input; empty without a counter-example, and for a value that decides alone.
+    decision: the decision that such a value forces, or None to abstain. shown: the counter-example as a string.
     """
 
     text: str

@@ -62,7 +62,7 @@ class WhatIfQuestions:
     changes: pairs (column, value) to set in every row before predicting it again; an empty value means missing.
     flip: whether to find the smallest change of values that leads to another decision; it changes at most
         `flip_changes` values, all in the columns `flip_columns` (empty: any column).
-    surprise: whether to compute -ln P(x).
+    surprise: whether to compute -ln P(x), in nats.
     because: time limit in seconds per row for finding a smallest set of values that alone fixes the decision; None for
         no search.
     labels_only: whether to leave out the probabilities after `changes`.
@@ -137,11 +137,11 @@ class ScoredBlock(NamedTuple):
 class RowScorer:
     """A scorer of batches of rows with a model, which also counts the rows.
 
-    strict: whether a value not seen in training is an error. explain: number of contributions to report per row. shift:
-    shift (K,) of the log-odds for another prior, or None for the model's own. questions: what-if questions; `rule`
-    makes the decisions that they are about. monitored: whether to count the rows for a monitor, with the class if the
-    table has it. level: the probability with which reported intervals contain the true probabilities, or None for no
-    intervals. abstain_wider: if given, also report in which rows the interval of the predicted label is wider.
+    strict: whether a value not seen in training is an error. explain: maximum number of contributions to report per
+    row. shift: the terms (K,) that another prior adds to ln P(y | x_t), or None for the model's own. questions: what-if
+    questions; `rule` makes the decisions that they are about. monitored: whether to count the rows for a monitor, with
+    the class if the table has it. level: the nominal coverage of the intervals to report, or None for no intervals.
+    abstain_wider: if given, also report in which rows the interval of the predicted label is wider.
 
     Raises UsageError or ModelError for questions or intervals that the model does not support. `needed` are the
     attributes that the model uses, and the class for a monitor.
@@ -418,7 +418,7 @@ def codes_of_values(
 
 
 def position_of_column(name: str, names: Sequence[str], schema: Schema) -> int:
-    """Return the position of the column `name` in `names`, which the model uses; raise UsageError for another name."""
+    """Return the position of `name` in `names`, the columns that the model uses; raise UsageError for another name."""
     if name in names:
         return names.index(name)
     if name == schema.class_name:

@@ -279,7 +279,7 @@ def _run_program(run: Callable[..., T], text: str | bytes, probes: ProbeRows, wh
 def _one_line_reason(error: Exception) -> str:
     """Return the reason for an error in one line, without the location and hint of a BncliError.
 
-    The messages of a LookupError, TypeError or ValueError say little to a user, so their probable cause is returned.
+    For a LookupError, TypeError or ValueError, the probable cause is returned instead of the message.
     """
     if isinstance(error, (LookupError, TypeError, ValueError)):
         return "bncli did not write it, or it needs columns that the model does not use"

@@ -226,7 +226,7 @@ def _identity(value: Any) -> Any:
 
 
 def _raise_translated(error: Exception) -> NoReturn:
-    """Raise dask's errors as errors of bncli, and the errors of a task unchanged."""
+    """Raise an error of dask as BncliError, ClusterGoneError or LostResultsError, and an error of a task unchanged."""
     name = type(error).__name__
     if name == "KilledWorker":
         what = f"{RETRIES + 1} workers died during the same task"

@@ -53,7 +53,7 @@ _PARAMETERS = ("map", "weighted", "discriminative", "extended")
 
 
 def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -> None:
-    """Raise UsageError for a fit that needs more than the sums that workers compute, or files that they cannot read."""
+    """Raise UsageError for a fit that needs more than sums over coded rows, or for rows that workers cannot read."""
     if supplied.region_method or (supplied.structure is None and recipe.structure not in _STRUCTURES):
         word = supplied.region_method or recipe.structure
         what = f"--structure {word} needs single rows, which stay on the workers of a cluster"

@@ -8,9 +8,9 @@ The results are the same as in a single process, because the tasks share only th
   thread; otherwise the last bits of sums may differ, and there is a warning.
 - A worker builds the object that runs the tasks (such as one that has read the table) once per thread, and keeps only
   the object of the most recent command.
-- In a table of several files, a task reads one file. Its result stays on its worker until it is next in the order of
-  the files, so that this process holds the results of one file at a time. Workers use absolute paths; errors show paths
-  as they were given on the command line.
+- In a table of several files, a task reads one file. The result stays on the worker until the file is next in order, so
+  that this process holds the results of one file at a time. Workers use absolute paths; errors show paths as they were
+  given on the command line.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _result(cluster: Cluster, future: Future) -> Any:
 
 @contextmanager
 def _loss_as_gone() -> Iterator[None]:
-    """Raise ClusterGoneError for LostResultsError, since only a cluster that shuts down cancels these tasks."""
+    """Turn a LostResultsError into a ClusterGoneError, since only a cluster that shuts down cancels these tasks."""
     try:
         yield
     except LostResultsError as error:

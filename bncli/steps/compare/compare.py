@@ -5,8 +5,8 @@ learner is run on every fold of every data set, in this process, in several proc
 sets come first, so that no process is left with a long task at the end. The outcomes are sorted afterwards, so the
 results do not depend on the number of processes or on which one finishes first.
 
-Conventions: a learner that fails on a fold is not tried on the remaining folds of that data set. It has a gap there,
-with the reason of the first fold that failed and without outcomes.
+Conventions: a learner that fails on a fold is not tried on the remaining folds of that data set. The report has a gap
+there instead of its outcomes, with the reason why the first of the failed folds failed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _DIFFERENCES = {
 }
 Results = Generator[Result, None, None]
 Pool = Callable[[RunPlan, Sequence[Task], Callable[[Task], bool]], Results]
-"""Runs the tasks of a plan, except those to skip when their turn comes, and yields the results as they arrive."""
+"""A function of (plan, tasks, skip) that runs each task unless skip(task) is true in its turn, and yields results."""
 
 
 @dataclass(frozen=True)
@@ -269,8 +269,8 @@ class Checkpoint:
     `costs` are iterations and passes. `predicted` contains the label codes, little-endian in the narrowest type,
     compressed by zlib and encoded in base64. The file of a different run is refused (data sets are compared by their
     values, learners by their recipes and the content of their files). A last line without a newline, which was being
-    written when the process was killed, is removed. Any other damaged line raises an error with its number. The file
-    remains when the run ends.
+    written when the process was killed, is removed. For any other damaged outcome, BncliError with the line number is
+    raised. The file remains when the run ends.
     """
 
     def __init__(self, path: str | None, plan: RunPlan, data_sets: Sequence[DataSet]) -> None:

@@ -291,7 +291,7 @@ class About:
 
 
 def template() -> str:
-    """Return the text of an ABOUT.toml in which all fields are empty."""
+    """Return the content of an ABOUT.toml in which all fields are empty."""
     lines = ["# What only you know about the model. An empty field is reported as not provided."]
     for name, text in FIELDS.items():
         lines += ["", f"# {text}.", f'{name} = ""']

@@ -220,7 +220,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _periods(everything: Columns, scored: ScoredTable, model: Model, allow_missing: bool) -> Iterator[Period]:
-    """Yield each period, in time order; `everything` also has the rows without a class."""
+    """Yield each period in time order, or nothing without times; `everything` also has the rows without a class."""
     by = everything.split_by
     if by is None or by.times is None:
         return

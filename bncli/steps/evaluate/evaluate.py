@@ -439,8 +439,8 @@ def evaluate_on(
     fit = partial(_fit, recipe, supplied, ReadingRules(source.missing_tokens, unseen), run)
     model = fit(columns, forward_warnings(watch))
     fit_seconds = watch.seconds()["fit"]
-    # For each sample that is not the whole table: its rows, repeat, model, class frequencies and seconds. Only fits of
-    # the first repeat forward their warnings.
+    # For each sample that is not the whole table: its number of rows, repeat, model, class frequencies and seconds of
+    # fitting. Only fits of the first repeat forward their warnings.
     sample_fits: list[tuple[int, int, Model, Array, float]] = []
     smaller = [size for size in sizes if size < columns.n_rows]
     total, done = outputs.samples.repeats * sum(smaller), 0

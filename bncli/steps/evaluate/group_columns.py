@@ -36,9 +36,10 @@ _MOST_NAMED = 5
 
 
 def carry_group_columns(source: Source, by: Sequence[str]) -> Source:
-    """Return the source with the columns of groups to be read; `by` has strings of one or more comma-separated names.
+    """Return the source with the columns of groups to be read.
 
-    Raises UsageError for a column that is known not to exist, that is the class, or that holds the row weights.
+    Each string in `by` names one column, or several separated by commas. Raises UsageError for a column that is known
+    not to exist, that is the class, or that holds the row weights.
     """
     if not by:
         return source

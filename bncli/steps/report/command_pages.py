@@ -327,9 +327,9 @@ def _divide_by_sum(counts: Sequence[float]) -> list[float | None]:
 
 
 def _first_and_last(values: Series, names: Sequence[str]) -> str:
-    """Describe the first and the last known fraction, and the highest if it differs from both; values has one per file.
+    """Describe the first and the last known fraction, and the highest one if it differs from both.
 
-    Return "no rows" if no fraction is known.
+    values: one fraction per file, or None. Returns "no rows" if no fraction is known.
     """
     known = [(value, name) for value, name in zip(values, names, strict=True) if value is not None]
     if not known:

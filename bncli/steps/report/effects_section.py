@@ -301,7 +301,7 @@ def _has_margins(report: EffectsReport, labels: Sequence[str]) -> bool:
 def _described_labels(labels: Sequence[str], values: Array) -> Sequence[int]:
     """Return the indices of the classes that have a sentence.
 
-    They are the second of two classes, all of up to MOST_SENTENCES classes, or otherwise the most affected class.
+    They are the second of two classes, all classes if there are at most MOST_SENTENCES, or the most affected class.
     """
     if len(labels) == 2:
         return (1,)
@@ -336,8 +336,8 @@ def _value_sentence(
 ) -> str:
     """Return a sentence on how the odds of a class change with the values of an attribute.
 
-    It describes a rise or fall over all intervals. If there is none, it gives the values with the highest and lowest
-    odds, among values with at least five rows if most rows have such values.
+    If the odds rise or fall monotonically over the intervals, it describes this trend. Otherwise it gives the values
+    with the highest and lowest odds, among values with at least five rows if most rows have such values.
     """
     attribute = effect.axis_attributes[0]
     if isinstance(attribute, NumericAttribute) and attribute.cuts:

@@ -43,7 +43,7 @@ from bncli.watch import Run
 
 TITLE = "Performance"
 MOST_LABELS = 40
-"""The maximum number of labels shown; if there are more, those with the most rows are shown."""
+"""The maximum number of labels shown; if there are more, those with the largest total row weight are shown."""
 MOST_CELLS = 12
 """With more labels than this, the confusion matrix is drawn but not printed as a table."""
 _RECALLS = (0.5, 0.8, 0.9, 0.95, 0.99)

@@ -113,7 +113,7 @@ def _drift_blocks(model: Model, scored: ScoredTable) -> Iterator[Block]:
 def _worst_groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
     """Yield the groups of rows with the highest log-loss, where each group has one value of one column.
 
-    Groups of fewer than _LEAST rows or 1 % of the rows are left out.
+    Groups whose total weight is below _LEAST, or below 1 % of the weight of all rows, are left out.
     """
     log_p, labels, weights = scored.report.predictions
     weights = np.ones(len(labels)) if weights is None else weights

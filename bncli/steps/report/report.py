@@ -115,7 +115,7 @@ def report(
     - unseen: how values not seen in training are treated, or None for the model's own setting.
     - positive: the positive label, or None for the model's own.
     - by: columns whose values define groups of rows.
-    - other_paths: the files of other models to compare with; they need a source.
+    - other_paths: the files of other models to compare with, if there is a source.
     """
     check_page(output, (path, *(() if source is None else (*source.paths, source.schema_file, *other_paths))))
     check_other_models(other_paths, () if source is None else source.paths)

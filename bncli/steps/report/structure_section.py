@@ -182,7 +182,7 @@ def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
 def _region_blocks(
     model: Model, families: Sequence[tuple[Family, Array]], information: _Information
 ) -> Iterator[Block]:
-    """Yield a drawing of the regions (sets of attributes that share a table), at most MOST_REGIONS of them."""
+    """Yield a drawing of at most MOST_REGIONS regions (sets of attributes with a table) and MOST_NODES attributes."""
     sets = list(dict.fromkeys(tuple(sorted(family.attributes)) for family, _ in families))
     bits = {own: information.of(own) for own in sets}
     drawn = sorted(sets, key=lambda own: -bits[own])[:MOST_REGIONS]
