@@ -120,7 +120,7 @@ def encode(
 
 
 def _draw_sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sample | None:
-    """Draw the rows on which a penalty would be chosen, with their original values.
+    """Return the rows that learning needs with their original values: all, or those on which a penalty is chosen.
 
     Returns None if the cuts were not learned by a discretizer, or if the sample would be too large to store.
     """

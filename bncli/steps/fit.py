@@ -78,7 +78,8 @@ class FitReport:
         penalty. log_loss: -cll divided by the total row weight. All three are NaN for a model learned from counts.
     held_out: losses of held-out rows with the chosen settings, or None if no row was held out. held_out_predictions:
         the predictions of these rows, if `run.keep_predictions` is set.
-    restarts: the result of each random start, or None; the other fields describe the selected start.
+    restarts: the objective reached from each start, the usual one first, or None without random restarts; the other
+        fields describe the selected start.
     findings: properties of the table that make held-out metrics misleading.
     warnings: the text of every warning of the run.
     class_weights: the factor of each label's row weights, or None without class weights.

@@ -51,7 +51,7 @@ _SERIES = ("psi", "p", "missing", "unseen", "drift")
 
 @dataclass(frozen=True)
 class MonitorReport:
-    """Monitors, one per period, and their files."""
+    """Monitors, one per period, and the files from which they were read or counted."""
 
     files: tuple[str, ...]
     monitors: tuple[Monitor, ...]

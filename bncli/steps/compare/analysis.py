@@ -195,7 +195,10 @@ class DataSetGroup:
 
 @dataclass(frozen=True)
 class FitTimes:
-    """The processor seconds per fold by stage: means over data sets, and geometric means of ratios to the baseline."""
+    """The processor seconds per fold by stage: means over data sets, and geometric means of ratios to the baseline.
+
+    A ratio is None if the learner and the baseline have no data set in common.
+    """
 
     seconds: dict[str, float]
     ratio: dict[str, float | None]

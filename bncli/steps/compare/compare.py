@@ -263,7 +263,7 @@ class Checkpoint:
 
     The file has JSON lines. The first line describes the run, and each of the others contains one outcome:
 
-        {"format": "bncli-outcomes", "version": 3, "bncli": ..., "protocol": {...}, "learners": [...], "data": [...]}
+        {"format": "bncli-outcomes", "version": 3, "bncli": ..., "protocol": ..., "unseen": ..., "learners": [...], ...}
         {"data": 0, "learner": 1, "repeat": 0, "fold": 2, "rows": 30, "metrics": {...}, "seconds": {...}, ...}
 
     `costs` are iterations and passes. `predicted` contains the label codes, little-endian in the narrowest type,

@@ -5,9 +5,9 @@
 - `evaluate_model`, `evaluate_fitted`: test a model on a table.
 
 Under cross-validation, a report holds the means and standard deviations of the metrics over the folds, and every fold.
-The curves and the metrics per label are computed from the predictions of all folds together. With samples of the
-training rows, the report also has a learning curve. The samples are stratified and nested: larger ones contain the
-smaller ones.
+The metrics per label are computed from the predictions of all folds together, and the curves from the predictions of
+the first repeat. With samples of the training rows, the report also has a learning curve. The samples are stratified
+and nested: larger ones contain the smaller ones.
 
 On a cluster, each fold of each repeat is a task, and every worker reads the table itself. The folds and their notes
 arrive in order.
