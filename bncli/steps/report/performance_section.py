@@ -65,7 +65,7 @@ _METRICS = (
 
 
 class ComparedModel(NamedTuple):
-    """Another model: its unique name and its evaluation on the same rows."""
+    """Another model: its name and its evaluation on the same rows."""
 
     name: str
     report: EvaluateReport
