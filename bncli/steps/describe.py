@@ -434,7 +434,8 @@ def _report_attribute(name: str, summary: ColumnSummary, n_rows: int, of_class: 
 def weighted_median(values: Array, weights: Array) -> float | None:
     """Return the median of the values, where values[i] occurs weights[i] times, or None if there are no values.
 
-    If the total number is even, the median is the mean of the two middle values.
+    If the total number is even, the median is the mean of the two middle values. With fractional weights it is
+    approximate.
     """
     if not len(values):
         return None

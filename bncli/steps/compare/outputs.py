@@ -311,5 +311,5 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Return LaTeX code that prints a string literally, after `printable`; two hyphens do not become a dash."""
+    """Return LaTeX code that prints a string, after `printable`; `"` becomes `''`, and `--` does not become a dash."""
     return "".join(_LATEX_ESCAPES.get(letter, letter) for letter in printable(text)).replace("--", "-{}-{}")
