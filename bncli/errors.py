@@ -10,7 +10,7 @@ from typing import Any
 
 
 class BncliError(Exception):
-    """The data or the computation failed (exit code 1)."""
+    """The data are unsuitable, or the computation failed (exit code 1); the base class of the other errors."""
 
     exit_code = 1
 

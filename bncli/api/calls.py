@@ -172,7 +172,7 @@ def _warn(event: Event) -> None:
 
 
 def _notebook_bar() -> NotebookBar | None:
-    """Return a bar in the notebook that this runs in, or None outside of notebooks."""
+    """Return a progress bar for the running notebook, or None outside of notebooks."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None or not hasattr(shell, "kernel"):
         return None

@@ -173,7 +173,7 @@ def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
 
 
 def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
-    """Resolve options about learning to a recipe and supplied files; raise TypeError for an unknown option."""
+    """Resolve options about learning into a recipe and supplied files; raise TypeError for an unknown option."""
     known = typed_options()
     for word in words:
         if word not in known and word != "seed":

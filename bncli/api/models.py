@@ -81,8 +81,8 @@ class Model:
     """A fitted classifier, returned by `fit` and `load`; it does not change.
 
     classes_: the labels (K,), as strings, in the order of the columns of `predict_proba`. class_name: the column that
-    is predicted. feature_names_in_: the columns that the model uses. report: the fields of `fit --json`
-    without the path of the model, or None for a model that was loaded.
+    is predicted. feature_names_in_: the columns that the model uses. report: the fields of `fit --json` without the
+    path of the model, or None for a model that was loaded.
 
     All methods that take a table accept a path, a data frame, or a dictionary of columns. `allow_missing_columns`
     treats columns that the table lacks as missing in every row; otherwise they are an error. Columns that the model
@@ -285,7 +285,8 @@ class Model:
     def next_best(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> list[str]:
         """Return for each row the missing column with the highest mutual information with the class, given the others.
 
-        The string is empty for a row without missing values.
+        The string is empty for a row without missing values. Raises ModelError if the model is not a network, is
+        calibrated, or has an attribute with a missing level.
         """
         answers = self._answer({"next_best": True}, table, allow_missing_columns, options)
         return [str(text) for (texts,) in answers for text in texts]
@@ -345,10 +346,10 @@ class Model:
         """Prove or refute properties over all inputs; return a result per property, as `verify --property --json` does.
 
         properties: one or several, in the words of `bncli help properties`. seconds: time for each. Each result has
-        `property`, `holds` (None if the time ran out) and `counter_example` (value by column, or None). With a
-        counter-example it has the probabilities `p`, or for a value that decides alone the `decision`; for a property
-        of two inputs also `changed` and `p_changed`. Raises UsageError for a string that states no property of the
-        model.
+        `property`, `holds` (None if the time ran out) and `counter_example` (value by column, or None). A
+        counter-example comes with the probabilities `p` of the labels, or with the `decision` if it is a value that
+        decides alone. For a property of two rows, `changed` has the values that differ in the second row, and
+        `p_changed` its probabilities. Raises UsageError for a string that states no property of the model.
         """
         from bncli.api.calls import python_call
         from bncli.steps.properties import prove_properties
@@ -382,7 +383,7 @@ class Model:
 
         `by` and `reliability` are as in `bncli.evaluate`. Options: about the table `class_`, `weights`, `missing`,
         `drop_unlabelled`, `on_bad_row`, `positive`, `group`, and for a file how to read it, as in `fit`; about
-        decisions as in `decide`, in place of the model's rule.
+        decisions `costs`, `threshold`, `abstain_below`, `sets` and `sets_by`, as in `decide`.
         """
         from bncli.api.calls import LABELLED_OPTIONS, check_word, make_run, python_call, source_of, source_options
         from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_fitted

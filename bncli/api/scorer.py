@@ -44,7 +44,7 @@ class Scorer:
     """A function from one row to the probabilities of the labels, made by `Model.scorer`; a call takes microseconds.
 
     classes_: the labels (K,), in the order of the probabilities. columns: the columns that the model uses, in the order
-    of the table that it was fitted on. all_columns: the same with the columns that were read but are not used.
+    of the table that it was fitted on. all_columns: also those that it does not use.
 
     A scorer does not change. It can be used by several threads, and pickled.
     """

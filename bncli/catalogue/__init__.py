@@ -161,7 +161,7 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
 )
 """Options that turn probabilities into decisions. They can be combined with every method.
 
-`fit` stores the resulting rule in the model; `score` takes the same options to replace it.
+`fit` stores the resulting rule in the model; `score` takes the same options to replace parts of it.
 """
 
 LEARNING: tuple[Choice | Option, ...] = (

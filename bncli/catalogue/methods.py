@@ -230,7 +230,7 @@ _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "-
 _ARCS = ("--arcs",)
 """The option of methods that can be fitted with fewer arcs; the arcs are then chosen on held-out rows."""
 _CENTERED = (("--penalty-center", "0"),)
-"""Fixed for all methods with a penalty except `weighted`, which alone can shrink towards another value than 0."""
+"""The fixed penalty center of all methods with a penalty except `weighted`, which can also shrink towards 1."""
 
 PARAMETERS = Choice(
     "--param",

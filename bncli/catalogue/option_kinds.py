@@ -98,7 +98,7 @@ _SHAPES, _DRAWS = (1e-3, 1e12), Integer(100, 1_000_000)
 
 
 class ClassPairPrior(NamedTuple):
-    """A prior of the joint probabilities of a row and each class: `[beta,]A,B[,C...][:DRAWS[:SEED]]`.
+    """A prior for the joint probabilities of a row and each class: `[beta,]A,B[,C...][:DRAWS[:SEED]]`.
 
     `A,B` is a Dirichlet distribution with parameter A for every class and B for the remaining probability. A longer
     list has one parameter per class, and the last for the remaining probability. `beta,A,B` is an independent beta
@@ -407,7 +407,7 @@ class Knowledge(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every column that is named, without repetitions or `*`: first in pairs, then in tiers, then the root."""
+        """Every named column once, without `*`: those in pairs first, then those in tiers, then the root."""
         pairs = (*self.forbid, *self.require, *self.no_interaction)
         root = () if self.root is None else (self.root,)
         named = (*(name for listed in (*pairs, *self.before) for name in listed), *root)

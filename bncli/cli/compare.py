@@ -201,7 +201,7 @@ def command(**typed: Any) -> None:
 
 
 def _row_bounds(texts: Sequence[str]) -> tuple[int, ...]:
-    """Parse strings such as `rows:1000,10000` to integers; raise UsageError unless they are valid and increasing."""
+    """Parse strings such as `rows:1000,10000` into integers; raise UsageError unless they are valid and increasing."""
     bounds: list[int] = []
     for text in texts:
         key, _, numbers = text.partition(":")
@@ -450,7 +450,7 @@ def _headings(summary: Summary, metric: str) -> list[str]:
 
 
 def _p_value(p: float | None) -> str:
-    """Format a p-value with four decimals, as "<0.0001" if it is smaller, or as "-" if it is None."""
+    """Format a p-value with four decimals; values below 0.0001 become "<0.0001", and None becomes "-"."""
     if p is None:
         return "-"
     return f"{p:.4f}" if p >= 0.0001 else "<0.0001"

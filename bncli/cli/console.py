@@ -244,7 +244,7 @@ class TerminalBar:
         self._task = self._live.add_task(_STAGE_TITLES.get(name, name.capitalize()), total=None, detail="")
 
     def progress(self, done: float, total: float | None, detail: str) -> None:
-        """Show that `done` of `total` is done; without a total the bar only moves."""
+        """Show that `done` of `total` units are done; without a total the bar only moves."""
         self._live.update(self._task, completed=done, total=total, detail=printable(detail))
 
     def print(self, text: str) -> None:

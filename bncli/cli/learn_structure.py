@@ -40,7 +40,7 @@ BOOTSTRAP = flag(
     options.RUNNING,
 )
 def command(**typed: Any) -> None:
-    """Learn the structure; print its file if no other place was named."""
+    """Learn the structure and write it to a file, or print it if no file was named."""
     structure = typed["structure"]
     if structure is not None and learning.is_structure_file(structure):
         what = f"--structure {structure} is a file: there is nothing to learn"

@@ -96,7 +96,7 @@ ALL = flags_of(
     *(catalogue.CUTTING, catalogue.STRUCTURE, catalogue.DATA, catalogue.PARAMETER, catalogue.DECISIONS),
     structure_file=True,
 )
-"""The learning options of `fit` and `evaluate`."""
+"""The learning options of `fit`, `evaluate` and the learners of a comparison."""
 FROM_COUNTS = flag(
     "--from-counts",
     group=catalogue.DATA,
@@ -468,7 +468,7 @@ PRESETS = {
 def parse_learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> list[Learner]:
     """Parse the learners in `texts`, followed by those learners of the presets whose names are not used in `texts`.
 
-    Without any of either, return the learners of the preset `fast`.
+    Without texts and presets, return the learners of the preset `fast`.
     """
     typed = [parse_learner(text, seed) for text in texts]
     presets = list(presets) or ([] if typed else ["fast"])

@@ -82,7 +82,7 @@ def _find_interrupt(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 def _report(error: BaseException) -> int:
-    """Print the error as one line (or the help, if a command has no arguments) and return its exit code."""
+    """Print the error as one line (or the help, if a command was given no arguments) and return its exit code."""
     code = 1
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
@@ -110,7 +110,7 @@ def _report(error: BaseException) -> int:
 def _is_lack_of_memory(error: BaseException | None) -> bool:
     """Return whether an error, or one of its causes, means that memory ran out.
 
-    Under a limit on address space, this also holds for a SystemError, which libraries raise without a message.
+    Under a limit on address space, a SystemError counts too, because libraries raise it without a message.
     """
     while error is not None:
         if any(words in str(error).lower() for words in _MEMORY_MESSAGES):

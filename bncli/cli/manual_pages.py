@@ -195,7 +195,7 @@ def _flag_of(typed: str) -> str:
 
 
 def _contents_page(pages: dict[str, _Page]) -> _Page:
-    """Return the first page: what bncli is, all topics, and all commands."""
+    """Return the first page: what bncli is, examples, all topics, and all commands."""
     parts = [
         "<h1>The manual of bncli</h1>\n<p>Bayesian network classifiers on the command line: learn them from tables, "
         "score with them, look inside. New here? Begin with the "

@@ -439,7 +439,7 @@ TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 
 
 def parse_rows(flag: str, text: str | None) -> tuple[int, int] | None:
-    """Parse the value of an option for rows, N or A-B, to the first and the last row, counted from 1.
+    """Parse the value of an option for rows, N or A-B, into the first and the last row, counted from 1.
 
     Returns None for None, and raises UsageError for any other value.
     """

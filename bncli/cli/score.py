@@ -186,7 +186,7 @@ _PARTS = {
     "flip": ("flip_columns", "flip_changes"),
     "because": ("because_seconds",),
 }
-"""The options that have no effect without another one."""
+"""Options that have no effect without another one, keyed by that one."""
 
 
 @declare(

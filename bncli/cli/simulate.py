@@ -32,7 +32,7 @@ _DEFAULT_ROWS = 1000
 
 
 def _parse_range(text: str) -> Range:
-    """Parse a range N-N to its bounds; for a single N both bounds are N."""
+    """Parse a range N-N into its bounds; for a single N both bounds are N."""
     least, hyphen, most = text.partition("-")
     number = integer(2)
     return number(least), number(most if hyphen else least)

@@ -107,7 +107,7 @@ def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], 
 
 
 def _shortened_texts(texts: Sequence[str], width: int) -> list[str]:
-    """Shorten strings between words or, if necessary, inside words; unchanged if different ones would become equal."""
+    """Shorten strings between words or, if necessary, inside words; keep them if different ones would become equal."""
     for shorten in (shortened, _truncated):
         short = [shorten(text, width) for text in texts]
         if len(set(short)) == len(set(texts)):
