@@ -478,7 +478,7 @@ def _default_pooling() -> PoolingRule:
 
 
 def _mutual_information_bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int) -> float:
-    """Compute the mutual information, in bits, of coded values and coded labels."""
+    """Compute the mutual information, in bits, of coded values and labels with weights, (N,) each."""
     if not len(values):
         return 0.0
     table = _class_table(values, labels, weights, n_labels, int(values.max()) + 1)
@@ -654,7 +654,7 @@ def _recommended_command(
     proposed: Sequence[str],
     schema_out: str | None,
 ) -> str:
-    """Return a `fit` command with the options given on the command line and those that this table needs."""
+    """Return a `fit` command with the given options about reading and columns, and those that this table needs."""
     flags: list[str] = []
     delimiter = "tab" if source.delimiter == "\t" else source.delimiter
     dates = None if source.dates == "auto" else source.dates

@@ -229,7 +229,8 @@ Report = ModelReport | CutsReport | StructureReport | CountsReport
 def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report:
     """Describe the file at `path`; `tables` and `effects` request the tables and effects of a model.
 
-    Raises ModelError if the file cannot be read, is of another kind, or is a pipe.
+    Raises ModelError if the file cannot be opened, is of another kind, or is a pipe, and the errors of reading a
+    damaged file.
     """
     try:
         with open(path, "rb") as file:

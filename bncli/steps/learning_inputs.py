@@ -163,7 +163,7 @@ def explain_class_origin(path: str | None, class_name: str | None) -> Iterator[N
 
 
 def refuse_scores(recipe: Recipe, supplied: SuppliedFiles) -> None:
-    """Raise UsageError if the model is not a Bayesian network, because only networks have these scores."""
+    """Raise UsageError unless the structure is a network, because only Bayesian networks have these scores."""
     method = supplied.region_method or kind_of(recipe.structure)
     if method:
         what = f"--scores has no effect with --structure {method}: only Bayesian networks have these scores"

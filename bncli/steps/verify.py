@@ -266,7 +266,10 @@ def _compare_program(
 
 
 def _run_program(run: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
-    """Run a program on the probe rows and return its answers; raise ModelError if it fails."""
+    """Run a program on the probe rows, and return its answers, or None if its interpreter is not installed.
+
+    Any error of the program other than a UsageError is raised as a ModelError.
+    """
     try:
         return run(text, probes.rows())
     except UsageError:

@@ -421,7 +421,8 @@ def learning_curve(
 ) -> tuple[CurvePoint, ...]:
     """Return one point per size, with its fits in the order of `folds`; `sampled` has (size, fit) for every sample.
 
-    A size that is not in `sampled` comprises all rows, so its fits are `folds`, the fits of the evaluation itself.
+    A size without a sample in a fold comprises all its training rows, so its fit is the one in `folds`, the fit of the
+    evaluation itself.
     """
     by_place = {(size, fit.repeat, fit.fold): fit for size, fit in sampled}
     points = []

@@ -190,8 +190,8 @@ def _effects_blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: floa
 def _picture_name(effect: NamedEffect, taken: set[str]) -> str:
     """Return a file name, without extension, for the plot of an effect, and add it in lower case to `taken`.
 
-    The name consists of the attributes. Characters that some file systems do not accept become `_`, and a number is
-    appended if the name is already taken.
+    The name consists of `effect-` and the attributes, of which at most 60 characters are kept. Characters that some
+    file systems do not accept become `_`, and a number is appended if the name is already taken.
     """
     plain = re.sub(r"[^\w.+-]+", "_", "-".join(effect.attributes))[:60].strip("_.") or "attribute"
     name, n = f"effect-{plain}", 1
