@@ -112,7 +112,7 @@ def error_in_keywords(error: BncliError) -> BncliError:
 
 
 def in_keywords(text: str) -> str:
-    """Return the text with keywords in place of flags; a flag that has no keyword stays."""
+    """Return `text` with keywords in place of flags; flags without a keyword stay."""
     if "--" not in text:
         return text
     names = (*typed_options(), *COLUMN_OPTIONS, *FILE_OPTIONS, *_OTHER_OPTIONS)

@@ -225,9 +225,9 @@ def refuse_options_without_effect(
 ) -> None:
     """Raise UsageError if an option given by the user has no effect with the chosen methods.
 
-    typed: the flags of these options. chosen: the word of each choice, keyed by flag; a choice without an entry is not
-    used in the run, and a word that is not a method (a file) takes no options. choices: the choices of the running
-    command.
+    typed: the flags of these options. chosen: the name of the chosen method, keyed by the flag of the choice; a choice
+    without an entry is not used in the run, and a name that is not a method (a file) takes no options. choices: the
+    choices of the running command.
     """
     for flag in typed:
         takers = [choice for choice in choices if flag in choice.method_options]

@@ -39,13 +39,13 @@ class Method(NamedTuple):
     """A method, chosen by a word after an option, such as `kdb` after `--structure`.
 
     All methods:
-        word, summary: the word and its line in the help.
+        word, summary: the name of the method, and its line in the help.
         options: flags of the options that the method takes.
         number: default of the number that may follow the word after a colon; "" if no number may follow.
         defaults: flags whose usual default this method replaces, with the replacement.
         fixed: flags whose value the method sets itself; it is recorded, and no other value may be given.
         has_module: whether the folder of the choice has a module for the method.
-        module: the name of that module if several methods share it; "" if it is the word.
+        module: the name of that module if several methods share it; "" if it is named after the method.
 
     Structures:
         params: parameters that can be learned for the structure, the default first; empty for networks, which accept
@@ -100,7 +100,7 @@ class Method(NamedTuple):
 class Choice(NamedTuple):
     """An option that chooses a method.
 
-    flag: the option. default: the word of the default method. group: the heading in the help. folder: the folder of
+    flag: the option. default: the name of the default method. group: the heading in the help. folder: the folder of
     `bncli.engine` with a module per method; "" if one function implements them all. everyday: whether `--help` shows
     the option; `--help-all` shows every option.
     """

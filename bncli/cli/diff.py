@@ -63,7 +63,7 @@ def command(**typed: Any) -> None:
 
 
 def difference_lines(report: DiffReport) -> list[str]:
-    """Format the differences as lines, grouped by subject, with the proportion of changed predictions if known."""
+    """Format the differences as lines, grouped by subject; changes in the predictions come last, if they are known."""
     lines = ["the models are identical, byte for byte"]
     if not report.same_bytes:
         arcs = (map(" -> ".join, arcs) for arcs in (report.arcs_added, report.arcs_removed))

@@ -153,7 +153,7 @@ FIGURES = (
     notes=("Figures", FIGURES, FIGURES),
 )
 def command(**typed: Any) -> None:
-    """Cross-validate, test on another table, or test a model; print the figures."""
+    """Cross-validate, test on another table, or test a model; print the metrics."""
     if typed["time"] and not (typed["model"] or typed["test"]):
         typed = without_settings(typed, "repeats")
     if not typed["time"]:
@@ -440,8 +440,8 @@ def _decimals(value: float | None) -> str:
 def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
     """Yield the metrics of decisions, if any, and with a threshold or costs also the metrics at other thresholds.
 
-    With costs, the first table includes the cost of always choosing the same label, for each label or for the cheapest
-    one, and the cost at the best threshold.
+    With costs, the first table includes the cost of always choosing the same label, for each label or, with more than
+    _MOST_LABELS labels, for the cheapest one; with two labels also the cost at the best threshold.
     """
     decisions = report.decisions
     if not decisions.metrics:

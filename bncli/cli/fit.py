@@ -273,7 +273,7 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
 
 
 def _optimization_lines(report: FitReport, heaviest: str, *, verbose: bool) -> list[str]:
-    """Format the result of the optimization, if it did not converge or if `verbose`, and the time of the fit."""
+    """Format the time of the fit and, if `verbose` or if the optimization stopped too early, its result."""
     from bncli.engine.model import StoppedBy
 
     lines = []

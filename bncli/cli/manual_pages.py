@@ -429,7 +429,7 @@ def _head(name: str, section: int, summary: str) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return the text as a quoted argument of a macro."""
+    """Return `text` as a quoted argument of a macro."""
     return '"' + _escaped(text).replace('"', "\\(dq") + '"'
 
 

@@ -261,7 +261,7 @@ _MOST_SHARES, _MOST_EFFECTS, _MOST_STRONGEST = 30, 12, 8
 _MOST_LINES, _MOST_COLUMNS = 60, 8
 """The maximum numbers of rows of a curve or grid, and of columns with values."""
 _MOST_SHADED = 26
-"""The maximum number of columns of a heat map without values, each of which is named by a letter."""
+"""The maximum number of columns of a heat map without values, whose columns are named by letters."""
 _BAR_WIDTH = 16
 """The maximum length of a bar on either side of zero, in characters."""
 _POSITIVE_SHADES, _NEGATIVE_SHADES = " ░▒▓█", " ·∘○●"
