@@ -1,8 +1,8 @@
 """`bncli.Classifier`: bncli as an estimator of scikit-learn (needs the extra `sklearn`, scikit-learn 1.8 or later).
 
 - Columns of an array are named x0, x1, ...; columns of a data frame keep their names. Columns of strings or
-  categories, and columns named in `categorical`, are categorical. A column of an object array is numeric if all its
-  values are numbers, and otherwise categorical.
+  categories, and columns named in `categorical`, are categorical. But a column of an object array is numeric if all its
+  values are numbers, and so is a column of a string array if all its values can be read as numbers.
 - Missing values and values not seen in training are treated as by `bncli score`.
 - Class labels may be anything that scikit-learn allows. With a single class the model is constant.
 - Rows are sorted before folds are drawn. If all weights are integers, a row of weight w becomes w rows (up to MOST_ROWS
