@@ -308,8 +308,8 @@ def search(text: str) -> list[Hit]:
 
     Topics for which the string, or one of its words, is a synonym come first. They are followed by topics with the
     string in their title, with the string in a heading, and by those that mention it most often in their prose. Matches
-    in examples count least. If the whole string occurs nowhere, a place must contain all of its words. Case is ignored.
-    A string with fewer than two letters or digits has no matches.
+    in examples count least. If the whole string does not occur outside of examples, a place must contain all of its
+    words. Case is ignored. A string with fewer than two letters or digits has no matches.
     """
     phrase = " ".join(text.lower().split())
     if len(re.findall(r"\w", phrase)) < 2 or not text.isprintable():
