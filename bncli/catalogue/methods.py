@@ -594,7 +594,7 @@ OPTIMIZER_OPTIONS: tuple[Option, ...] = (
         "auto",
         PARAMETER,
         "Stop when an iteration improves the objective by less than this fraction; auto: 1e-10, or with a penalty and "
-        "10,000 rows or more a small part of the statistical error, at most 1e-4.",
+        "10,000 rows or more (1,000 with --coding thermometer) a small part of the statistical error, at most 1e-4.",
         "NUMBER|auto",
     ),
     Option("--max-iterations", Integer(), "500", PARAMETER, "Largest number of iterations."),
