@@ -46,6 +46,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bncli.api.arguments import check_integer
 from bncli.catalogue import LEARNING
 from bncli.catalogue.choices import Choice, Option
 from bncli.catalogue.option_kinds import Switch
@@ -99,9 +100,7 @@ def python_call(progress: ProgressOption = None) -> Iterator[Watch]:
 
 def make_run(threads: int, watch: Watch = silent) -> Run:
     """Return a `Run` with this number of threads; raise UsageError unless it is an integer of at least 1."""
-    if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise UsageError(f"threads is {threads!r}; it should be a whole number of at least 1")
-    return Run(int(threads), watch=watch)
+    return Run(check_integer("threads", threads, 1), watch=watch)
 
 
 def error_in_keywords(error: BncliError) -> BncliError:

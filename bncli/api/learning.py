@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from bncli.api.arguments import check_integer, check_real
 from bncli.api.calls import (
     COLUMN_OPTIONS,
     FILE_OPTIONS,
@@ -113,6 +114,7 @@ def evaluate(
         unseen = check_word("unseen", options.pop("unseen", "average"))
         reading, words = _split_options(options)
         chosen = _parse_learning(words)
+        folds, repeats = check_integer("folds", folds, 2), check_integer("repeats", repeats, 1)
     outputs = evaluating.EvaluateOutputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
     with python_call(progress) as watch, ExitStack() as files:
         run = make_run(threads, watch)
@@ -146,6 +148,8 @@ def compare(
     learners: the options of each learner, keyed by its name: {"tree": "--structure tan --param map"}. `unseen` and the
     options about tables and files are as in `fit`. Raises BncliError, and TypeError for an unknown option.
     """
+    folds, repeats = check_integer("folds", folds, 2), check_integer("repeats", repeats, 1)
+    seed = check_integer("seed", seed, 0)
     chosen = [parse_learner(f"{name}={options}", seed) for name, options in learners.items()]
     unseen = check_word("unseen", columns.pop("unseen", "average"))
     reading, words = _split_options(columns)
@@ -203,11 +207,11 @@ def simulate(
 
     missing: the probability with which each attribute value is removed, or None to remove none.
 
-    Raises UsageError for fewer than 1 row, ModelError for a model that is not a network.
+    Raises UsageError for an invalid number, ModelError for a model that is not a network.
     """
     with python_call(), temporary_folder() as folder:
-        if rows < 1:
-            raise UsageError(f"rows is {rows}; it should be 1 or more")
+        rows, seed = check_integer("rows", rows, 1), check_integer("seed", seed, 0)
+        missing = None if missing is None else check_real("missing", missing, 0, 1, or_equal=True)
         origin, output = str(Path(folder, "model.bnc")), str(Path(folder, "rows.parquet"))
         if isinstance(model, Model):
             model.save(origin)

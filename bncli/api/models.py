@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.api.arguments import check_integer, check_real
 from bncli.api.scorer import Scorer, bounded
 from bncli.engine import model as engine
 from bncli.engine.data.schema import Unseen
@@ -135,8 +136,7 @@ class Model:
         level: the probability that an interval contains the true P(y | x_t), above 0 and below 1. prior: as in
         `predict_proba`. Raises ModelError for a model that was not learned with `intervals=True`.
         """
-        if not 0 < level < 1:
-            raise UsageError(f"level is {level!r}; it should be a number between 0 and 1", hint="for example 0.9")
+        level = check_real("level", level, 0, 1)
         shift = None if prior is None else prior_shift(self._model, prior)
         scorer = self._row_scorer(level=level, shift=shift)
         ends = []
@@ -179,8 +179,8 @@ class Model:
         reading = {key: options.pop(key) for key in (*SCORED_OPTIONS, "unseen") if key in options}
         changes = decision_options(options)
         for name, value in (("abstain_wider", width), ("level", level)):
-            if value is not None and not 0 < value < 1:
-                raise UsageError(f"{name} is {value!r}; it should be a number between 0 and 1")
+            if value is not None:
+                check_real(name, value, 0, 1)
         if level is not None and width is None:
             raise UsageError("level has no effect without abstain_wider", hint="add abstain_wider")
         labels = tuple(self.classes_)
@@ -216,8 +216,7 @@ class Model:
         self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any
     ) -> list[RowExplanation]:
         """Explain the most probable label of each row by its n largest contributions; raise UsageError if n < 1."""
-        if not isinstance(n, int) or n < 1:
-            raise UsageError(f"n is {n!r}; it should be a whole number of contributions, 1 or more")
+        n = check_integer("n", n, 1)
         explanations = []
         scorer = self._row_scorer(explain=n)
         for block in self._score(scorer, table, threads, allow_missing_columns, options):
@@ -260,7 +259,8 @@ class Model:
         The decision follows the model's rule, or is the most probable label if there is no rule. At most `changes`
         values change, and only in `columns`, or in any column if it is empty.
         """
-        questions = {"flip": True, "flip_columns": tuple(columns), "flip_changes": changes}
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        questions = {"flip": True, "flip_columns": names, "flip_changes": check_integer("changes", changes, 1, 6)}
         answers = self._answer(questions, table, allow_missing_columns, options)
         return [str(text) for (texts,) in answers for text in texts]
 
@@ -273,8 +273,7 @@ class Model:
         seconds per row, the smallest set found so far is returned. Raises ModelError if the model's decisions cannot be
         expressed as conditions on sums of tables, or if the tables are too large.
         """
-        if not seconds > 0:
-            raise UsageError(f"seconds is {seconds!r}; it should be a number above 0")
+        seconds = check_real("seconds", seconds, 0)
         answers = self._answer({"because": seconds}, table, allow_missing_columns, options)
         return [
             SufficientReason(dict(values), bool(exact))

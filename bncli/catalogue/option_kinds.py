@@ -424,8 +424,8 @@ class Knowledge(NamedTuple):
 
     def allows_together(self, one: str, other: str) -> bool:
         """Return whether two columns may be in one table."""
-        pairs = ((min(one, other), max(one, other)), (ANY, one), (ANY, other))
-        return not any(pair in self.no_interaction for pair in pairs)
+        pairs = ((one, other), (ANY, one), (ANY, other))
+        return not any((min(pair), max(pair)) in self.no_interaction for pair in pairs)
 
     def check(self) -> None:
         """Raise ValueError for contradictory constraints, such as required arcs that are forbidden or form a cycle."""

@@ -22,8 +22,8 @@ from bncli.cli.options import Callback, Decorator, Flag
 from bncli.errors import BncliError, UsageError
 
 HelpRows = tuple[tuple[str, str], ...]
-Notes = tuple[str, HelpRows, HelpRows]
-"""A section at the end of `--help-all`: its title, its everyday rows, and all its rows, which are the ones shown."""
+Notes = tuple[str, HelpRows]
+"""A section at the end of `--help-all`: its title and its rows."""
 
 _BRIEF_GROUPS = {"Cut points": "Learning", "Structure": "Learning", "Parameters": "Learning", "Other": "Output"}
 """Groups of options that `--help` merges into another group, so that the help fits on a screen."""
@@ -44,7 +44,7 @@ _LEAST_ADDRESS_SPACE = 296 << 20
 class HelpfulCommand(click.Command):
     """A command whose help begins with examples and shows its options in groups."""
 
-    def __init__(self, *arguments: Any, examples: str = "", notes: Notes = ("", (), ()), **settings: Any) -> None:
+    def __init__(self, *arguments: Any, examples: str = "", notes: Notes = ("", ()), **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.examples = examples
         self.notes = notes
@@ -108,7 +108,7 @@ class HelpfulCommand(click.Command):
 
     def option_groups(self, ctx: click.Context, *, show_all: bool) -> dict[str, list[tuple[str, str]]]:
         """Return the rows of the help by heading; a row is an option, or an accepted word, and its description."""
-        title, rows, all_rows = self.notes
+        title, rows = self.notes
         groups: dict[str, list[tuple[str, str]]] = {}
         for flag in self._flags(ctx):
             if show_all or flag.everyday:
@@ -124,7 +124,7 @@ class HelpfulCommand(click.Command):
         if "Research" in groups:
             groups["Research"] = groups.pop("Research")  # at the end
         if rows and show_all:
-            groups[title] = list(all_rows)
+            groups[title] = list(rows)
         return groups
 
     def _flags(self, ctx: click.Context) -> list[Flag]:
@@ -132,8 +132,7 @@ class HelpfulCommand(click.Command):
 
     def _is_short(self, ctx: click.Context) -> bool:
         """Return whether `--help` shows every option, so that it need not refer to `--help-all`."""
-        _, rows, all_rows = self.notes
-        return rows == all_rows and all(flag.everyday for flag in self._flags(ctx))
+        return not self.notes[1] and all(flag.everyday for flag in self._flags(ctx))
 
 
 def _show_all_help(ctx: click.Context, _param: click.Parameter, is_typed: bool) -> None:
@@ -150,7 +149,7 @@ _HELP_ALL = click.Option(
 
 
 def declare(
-    word: str, examples: str, *groups: Iterable[Decorator], more: str = "", notes: Notes = ("", (), ())
+    word: str, examples: str, *groups: Iterable[Decorator], more: str = "", notes: Notes = ("", ())
 ) -> Callable[[Callback], click.Command]:
     """Return a decorator that turns a function into the command `word`, with the options of these groups, in order.
 

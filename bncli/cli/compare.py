@@ -130,7 +130,7 @@ JOBS = other_flag(
     (options.SEED, JOBS, options.CLUSTER, options.CONFIG, options.DEBUG),
     more="Each DATA is one data set; the files of a folder form one data set. The options about tables apply to all "
     "data sets. All learners see the same folds, and cuts and structure are learned anew inside every fold.",
-    notes=("Options of a learner", help_rows(show_all=False), help_rows(show_all=True)),
+    notes=("Options of a learner", help_rows()),
 )
 def command(**typed: Any) -> None:
     """Run the comparison and print its tables; a learner that failed on a data set is an error at the end."""

@@ -150,7 +150,7 @@ FIGURES = (
     more="Cuts and structure are learned anew inside every fold. "
     "std is the standard deviation over the folds of all repeats. Figures of single labels are those of the confusion "
     "matrix, which is summed over the folds.",
-    notes=("Figures", FIGURES, FIGURES),
+    notes=("Figures", FIGURES),
 )
 def command(**typed: Any) -> None:
     """Cross-validate, test on another table, or test a model; print the metrics."""

@@ -535,14 +535,12 @@ def typed_options(options: str = "") -> dict[str, Any]:
         return dict(context.params)
 
 
-def help_rows(*, show_all: bool) -> tuple[tuple[str, str], ...]:
-    """Return the rows of the help for the options of a learner: all of them, or only the everyday ones."""
+def help_rows() -> tuple[tuple[str, str], ...]:
+    """Return the rows of the help for the options of a learner."""
     command = _learning_command()
     context = click.Context(command)
     flags = [flag for flag in command.params if isinstance(flag, Flag) and flag.group != catalogue.DECISIONS]
-    return tuple(
-        row for flag in flags if show_all or flag.everyday for row in flag.help_rows(context, with_words=show_all)
-    )
+    return tuple(row for flag in flags for row in flag.help_rows(context, with_words=True))
 
 
 @cache

@@ -174,7 +174,7 @@ def _tables(report: MonitorReport) -> Iterator[Table]:
         shares = (f"{count / n_rows:.1%}" for count in (counts.missing, counts.unseen))
         times = sum(drift.drifted for drift in drifts)
         bars = (
-            " " if drift.psi is None else _BARS[min(int(drift.psi / _FULL_BAR * len(_BARS)), len(_BARS) - 1)]
+            " " if drift.psi is None else _BARS[int(min(drift.psi / _FULL_BAR, 1.0) * (len(_BARS) - 1))]
             for drift in drifts
         )
         attribute_rows.append((name, "".join(bars), *extremes, *shares, f"{times:,}"))

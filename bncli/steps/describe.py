@@ -434,16 +434,14 @@ def _report_attribute(name: str, summary: ColumnSummary, n_rows: int, of_class: 
 def weighted_median(values: Array, weights: Array) -> float | None:
     """Return the median of the values, where values[i] occurs weights[i] times, or None if there are no values.
 
-    If the total number is even, the median is the mean of the two middle values. With fractional weights it is
-    approximate.
+    If exactly half of the total weight lies below a value, the median is the mean of the two middle values.
     """
     if not len(values):
         return None
     order = np.argsort(values, kind="stable")
     ends = np.cumsum(weights[order])
-    total = ends[-1]
-    low = values[order][np.searchsorted(ends, np.ceil(total / 2) - 1, side="right")]
-    high = values[order][min(np.searchsorted(ends, np.floor(total / 2), side="right"), len(order) - 1)]
+    # the values at which the weight reaches half of the total, and exceeds it
+    low, high = (values[order][np.searchsorted(ends, ends[-1] / 2, side)] for side in ("left", "right"))
     return float(low / 2 + high / 2) + 0.0
 
 

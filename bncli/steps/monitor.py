@@ -15,7 +15,7 @@ from typing import Any
 
 from bncli.engine.data.schema import Unseen
 from bncli.engine.prediction.monitoring import LEAST_PSI, Drift, Monitor
-from bncli.errors import ModelError
+from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.monitors import monitor_json, read_monitor, write_monitor
 from bncli.files.atomic import write_bytes
@@ -128,9 +128,13 @@ class MonitorReport:
 def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
     """Join monitor files and, if `svg` is given, plot the PSI of the attributes over time to this file.
 
-    Raises ModelError if the monitors belong to different models, or describe the same model differently.
+    Raises UsageError if a file is given twice, and ModelError if the monitors belong to different models, or describe
+    the same model differently.
     """
     check_outputs((svg,), paths)
+    for i, path in enumerate(paths):
+        if any(os.path.realpath(path) == os.path.realpath(other) for other in paths[:i]):
+            raise UsageError(f"{path} is given twice", hint="its rows would be counted twice")
     monitors = [read_monitor(path) for path in paths]
     first = monitors[0]
     for path, other in zip(paths, monitors, strict=True):

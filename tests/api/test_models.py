@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +82,34 @@ def test_a_model_names_five_labels_and_explains_three_contributions() -> None:
     model = bncli.fit(rows, structure="nb", param="map", progress=lambda event: None)
     assert "class (a, b, c, d, e): nb map, 54 rows" in repr(model)
     assert [len(row.contributions) for row in model.explain({name: [1.0] for name in "uvwz"})] == [3]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model: bncli.simulate(model, 0), "rows is 0; it should be a whole number of at least 1"),
+        (lambda model: bncli.simulate(model, 3, seed=-1), "seed is -1; it should be a whole number of at least 0"),
+        (lambda model: bncli.simulate(model, 3, seed="x"), "seed is 'x'; it should be a whole number of at least 0"),
+        (lambda model: bncli.simulate(model, 3, missing=2), "missing is 2; it should be a number between 0 and 1"),
+        (lambda model: bncli.evaluate(IRIS, folds=1), "folds is 1; it should be a whole number of at least 2"),
+        (lambda model: bncli.evaluate(IRIS, folds=2.5), "folds is 2.5; it should be a whole number of at least 2"),
+        (lambda model: bncli.evaluate(IRIS, repeats=0), "repeats is 0; it should be a whole number of at least 1"),
+        (lambda model: bncli.compare([IRIS], {}, folds="3"), "folds is '3'; it should be a whole number of at least 2"),
+        (lambda model: model.flip(IRIS, changes=7), "changes is 7; it should be a whole number from 1 to 6"),
+        (lambda model: model.flip(IRIS, "width"), "the model has no column 'width'"),
+        (lambda model: model.because(IRIS, seconds="x"), "seconds is 'x'; it should be a number above 0"),
+        (lambda model: model.because(IRIS, seconds=0), "seconds is 0; it should be a number above 0"),
+        (lambda model: model.explain(IRIS, n=True), "n is True; it should be a whole number of at least 1"),
+        (
+            lambda model: model.predict_interval(IRIS, level="0.9"),
+            "level is '0.9'; it should be a number between 0 and 1",
+        ),
+        (lambda model: model.decide(IRIS, abstain_wider="x"), "abstain_wider is 'x'; it should be a number between 0"),
+    ],
+)
+def test_numbers_are_checked_as_on_the_command_line(call: Callable[[bncli.Model], object], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        call(bncli.fit(IRIS, structure="nb", param="map"))
 
 
 def test_a_column_is_no_single_value() -> None:

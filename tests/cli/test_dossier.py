@@ -347,6 +347,11 @@ def test_more_than_two_classes(bncli: Bncli) -> None:
         (("m.bnc", "--data", "unknown.csv", "-o", "out"), 1, "the class is missing in every row"),
         (("m.bnc", "--data", "bare.csv", "-o", "out"), 3, "the table has no column 'diagnosis'"),
         (("m.bnc", "--data", "test.csv", "--beside", "iris.bnc", "-o", "out"), 3, "a model for comparison"),
+        (
+            ("m.bnc", "--data", "test.csv", "--beside", "nb.bnc", "--beside", "./nb.bnc", "-o", "out"),
+            2,
+            "--beside ./nb.bnc is given twice",
+        ),
         (("test.csv", "--data", "test.csv", "-o", "out"), 3, "not a bncli model"),
         (("m.bnc", "--data", "test.csv", "--about", "a.toml", "-o", "out"), 1, "no key 'intended_us', a.toml; did you"),
         (("m.bnc", "--data", "test.csv", "--about", "b.toml", "-o", "out"), 1, "'title' is not a string, b.toml"),

@@ -46,7 +46,7 @@ def test_text_and_picture(bncli: Bncli, weeks: list[str]) -> None:
     lines = [line.split() for line in done.out.splitlines() if line.startswith(" ")]
     assert [line[0] for line in lines if line[0].endswith(".json")] == [*weeks, "all.json"] * 2
     bars = {line[0]: line[1] for line in lines if "_" in line[0]}
-    assert bars.pop("sepal_width") == "██▆▁"
+    assert bars.pop("sepal_width") == "██▅▁"
     assert list(bars.values()) == ["███▁"] * 3
     picture = Path("drift.svg").read_text()
     ET.fromstring(picture)
@@ -72,7 +72,8 @@ def test_a_page_of_unseen_and_missing_values_and_of_rows_without_class(bncli: Bn
     Path("none.csv").write_text(name + "\n")
     for part in ("gone", "none"):
         assert bncli("score", "m.bnc", f"{part}.csv", "-o", "s.csv", "--monitor", f"{part}.json").code == 0
-    assert bncli("monitor", "none.json", "gone.json", "none.json", "--report", "gone.html").code == 0
+    Path("last.json").write_bytes(Path("none.json").read_bytes())
+    assert bncli("monitor", "none.json", "gone.json", "last.json", "--report", "gone.html").code == 0
     told = Read(Path("gone.html").read_text(encoding="utf-8")).text
     assert "100.0 % of rows in gone.json" in told
     assert "The error rate is unknown, because these rows have no class" in told
@@ -249,3 +250,9 @@ def test_labels_that_the_model_does_not_have_are_counted(bncli: Bncli) -> None:
     for words in (("monitor", "m.bnc", "new.csv"), ("score", "m.bnc", "new.csv", "-o", "s.csv", "--monitor", "m.json")):
         assert note in bncli(*words).err
     assert "not a label" not in bncli("monitor", "m.bnc", "tumours.csv").err
+
+
+def test_no_file_is_counted_twice(bncli: Bncli, weeks: list[str]) -> None:
+    ran = bncli("monitor", weeks[0], weeks[1], f"./{weeks[0]}")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "Error: ./0.json is given twice; its rows would be counted twice\n"

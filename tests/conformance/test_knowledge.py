@@ -161,3 +161,14 @@ def test_the_text_of_knowledge_is_canonical() -> None:
     assert Knowledge.parse(one.text) == one
     assert Recipe(structure="tan", knowledge={}).knowledge is None
     assert Knowledge.parse({"root": "ä"}).text == '{"root":"ä"}'
+
+
+@pytest.mark.parametrize("name", ["id", "#id", "(a)", "zz"])
+def test_the_star_stands_for_every_column_whatever_its_name(name: str) -> None:
+    for pair in ([name, "*"], ["*", name]):
+        known = Knowledge.parse({"no_interaction": [pair]})
+        assert not known.allows_together(name, "b")
+        assert not known.allows_together("b", name)
+        assert known.allows_together("b", "c")
+        with pytest.raises(ValueError, match="no_interaction excludes it"):
+            Knowledge.parse({"no_interaction": [pair], "require": [[name, "b"]]})

@@ -458,6 +458,11 @@ def test_bins_need_two_labels() -> None:
         describe(Source((str(SAMPLE / "tumours.csv"),), positive="x"), bins=True)
 
 
+def test_the_median_with_fractional_weights() -> None:
+    assert weighted_median(np.array([3.0, 1.0, 2.0]), np.array([1.3, 1.5, 1.2])) == 2.0
+    assert weighted_median(np.array([1.0, 2.0]), np.array([0.25, 0.25])) == 1.5
+
+
 def test_times_of_day_of_columnar_files_are_shown_as_such(tmp_path: Path) -> None:
     at = pa.array([dt.time(i % 24, i // 24) for i in range(100)], pa.time64("us"))
     pq.write_table(pa.table({"at": at, "y": pa.array(["ab"[i % 2] for i in range(100)])}), tmp_path / "x.parquet")

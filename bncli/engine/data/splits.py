@@ -232,15 +232,15 @@ def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | N
     """Draw at most `n_rows` rows, and return their indices, ascending.
 
     Every class keeps its proportion, within one row for single rows and roughly for units. Whole units are drawn,
-    unless the sample would have fewer than LEAST_UNITS units although there are more; then single rows are drawn from
-    all units. If there is only one unit, all rows are returned.
+    unless the sample would have fewer than LEAST_UNITS units although there are more, or more than `n_rows` rows; then
+    single rows are drawn from all units.
     """
     if len(labels) <= n_rows:
         return np.arange(len(labels))
     units = units_of_several_rows(by)
     if units is not None:
         whole = next(_samples_of_units(labels, units, [n_rows], seed))
-        if len(distinct(units[whole])) >= min(LEAST_UNITS, int(units.max()) + 1):
+        if len(whole) <= n_rows and len(distinct(units[whole])) >= min(LEAST_UNITS, int(units.max()) + 1):
             return whole
     # in integers, so that rounding cannot take a row twice
     evenly = np.arange(n_rows) * len(labels) // n_rows

@@ -113,7 +113,9 @@ def worker_facts(paths: Sequence[str]) -> tuple[dict[str, str], list[int | None]
             sizes.append(os.stat(path).st_size)
         except OSError:
             sizes.append(None)
-    return versions, sizes, any(os.environ.get(name) == "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"))
+    # OpenBLAS obeys its own variable first
+    n_threads = os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")
+    return versions, sizes, n_threads == "1"
 
 
 def keep_freed_memory() -> None:

@@ -88,6 +88,9 @@ def score_other_models(
     """
     if source.bad_rows_file is not None:
         source = replace(source, on_bad_row="skip")  # the file of bad rows has them already
+    for i, path in enumerate(paths):
+        if any(os.path.realpath(path) == os.path.realpath(other) for other in paths[:i]):
+            raise UsageError(f"--beside {path} is given twice", hint="leave one of them out")
     names = [os.path.basename(path).removesuffix(".bnc") for path in paths]
     if len(set(names)) < len(names):
         names = list(paths)

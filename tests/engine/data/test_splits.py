@@ -140,7 +140,9 @@ def test_samples_take_whole_units(rows: list[tuple[int, int]], sizes: list[int],
         before = set(sample.tolist())
     if largest > 1:
         sample = stratified_sample(labels, min(sizes), seed, SplitBy(units))
-        if len(set(units[samples[0]].tolist())) >= min(5, len(set(units.tolist()))):
+        assert len(sample) <= min(sizes)
+        fits = len(samples[0]) <= min(sizes)
+        if fits and len(set(units[samples[0]].tolist())) >= min(5, len(set(units.tolist()))):
             assert (sample == samples[0]).all()
         else:  # rows of all units, as if there were none
             assert (sample == stratified_sample(labels, min(sizes), seed)).all()
@@ -300,3 +302,7 @@ def test_splits_by_time_of_equal_blocks_equal_those_of_scikit_learn() -> None:
         for (others, rows), (train, test) in zip(mine, peer.split(np.zeros(50)), strict=True):
             assert others.tolist() == train.tolist()
             assert rows.tolist() == test.tolist()
+
+
+def test_a_sample_of_one_large_unit_has_no_more_rows_than_asked_for() -> None:
+    assert len(stratified_sample(np.arange(10) % 2, 4, 0, SplitBy(units=np.zeros(10, np.intp)))) == 4
