@@ -9,6 +9,8 @@ however wide the terminal is in which the tests run.
 
 import gc
 import os
+import re
+import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -65,6 +67,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 if (i + first) % 3:
                     group[i].add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
+AVX2 = "BNCLI_TEST_AVX2"
+"""The environment variable of tests that run with the instructions of AVX2 only."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test marked `avx2` in a process of its own, where numpy and OpenBLAS use no newer instructions than AVX2.
+
+    The optimum of some published experiments lies at infinity, so that where a fit ends depends on the last bit.
+    """
+    if not pyfuncitem.get_closest_marker("avx2") or os.environ.get(AVX2):
+        return None
+    from numpy._core import _multiarray_umath
+
+    features = _multiarray_umath.__cpu_features__
+    if not features.get("AVX2"):
+        pytest.skip("the figures are those of a processor with AVX2")
+    newer = [name for name in _multiarray_umath.__cpu_dispatch__ if features[name] and re.match("AVX512|X86_V4", name)]
+    kernels = {"NPY_DISABLE_CPU_FEATURES": " ".join(newer), "OPENBLAS_CORETYPE": "Haswell", AVX2: "1"}
+    words = ("-n", "0", "-q", "-p", "no:cacheprovider", "-m", "", pyfuncitem.nodeid)
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=pyfuncitem.config.rootpath,
+        env={**os.environ, **kernels},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stdout
+    return True
 
 
 gc.disable()  # the thousands of tests that are collected stay to the end

@@ -179,9 +179,11 @@ discretize dated.csv
 evaluate iris.csv --time petal_width --folds 3 --structure nb --param map
 score tan.bnc iris.csv -o scores.csv
 score tan.bnc iris.csv -o scores.csv --monitor monitor.json
+score tan.bnc iris.csv -o scores.csv --monitor again.json
 score kept.bnc iris.csv -o scores.csv --monitor kept.json
-monitor kept.json kept.json
-monitor monitor.json monitor.json --svg drift.svg
+score kept.bnc iris.csv -o scores.csv --monitor last.json
+monitor kept.json last.json
+monitor monitor.json again.json --svg drift.svg
 score tan.bnc iris.csv -o scores.csv --flip --set petal_width=1
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2
 simulate tan.bnc --rows 20 -o drawn.csv

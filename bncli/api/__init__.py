@@ -7,5 +7,6 @@ written to a temporary Arrow file, so that it is read like any file, and the sam
 - `models`: `Model` and `load`
 - `scorer`: `Scorer`, a model as a function of one row
 - `estimator`: `Classifier` (needs scikit-learn)
+- `arguments`: checks of numbers that are passed as arguments
 - `calls`: what every call shares: tables as arguments, wording of errors, progress, one BLAS thread
 """

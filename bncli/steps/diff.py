@@ -376,7 +376,11 @@ def _align_blocks(blocks_a: Iterator[_Scored], blocks_b: Iterator[_Scored]) -> I
 
 
 def differing_keys(content_a: bytes, content_b: bytes) -> tuple[str, ...]:
-    """Return, in alphabetical order, the keys whose values differ between two model files written by `dump_model`."""
+    """Return, in alphabetical order, the keys whose values differ between two model files written by `dump_model`.
+
+    The key `version` is ignored. Keys of attributes, such as `attributes.cuts`, are compared only for attributes that
+    both models have.
+    """
     (keys_a, attributes_a), (keys_b, attributes_b) = _keys(content_a), _keys(content_b)
     pairs = [(keys_a, keys_b, "")]
     pairs += [(attributes_a[name], attributes_b[name], "attributes.") for name in attributes_a.keys() & attributes_b]

@@ -197,7 +197,10 @@ class StructureReport:
     format: str = "structure"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the content of the file, and whether the graph is perfect (None for regions or without a class)."""
+        """Return the content of a structure file, or the format and the graph of a file of another program.
+
+        The key `perfect` is added: whether the graph is perfect, or None for regions or without a class.
+        """
         if self.format == "structure":
             content = structure_json(self.structure)
         else:

@@ -33,6 +33,7 @@ def test_every_size_is_learnt_from_in_every_fold() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.avx2
 def test_the_figures_are_those_of_this_program() -> None:
     told = {case[:5]: case[5:] for case in recorded()}
     for case in cases(rows_of("chess"), 1, 2, SIZES[:2]):
@@ -40,6 +41,7 @@ def test_the_figures_are_those_of_this_program() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.avx2
 @pytest.mark.parametrize("way", ["NB+OFE", "TAN+ELR"])
 def test_the_command_says_the_same(bncli: Bncli, way: str) -> None:
     options = ["--structure", way[: way.index("+")].lower(), "--missing-policy", "marginalize", "--param"]

@@ -6,15 +6,15 @@ tried so far decide which others are tried:
 - Once a log-loss is below NO_LOSS, no further candidates are tried.
 - Triples and quadruples are not built on a candidate whose log-loss exceeds the lowest by more than the fraction
   PRUNING_SLACK.
-- An effort that prunes first skips larger sets unless smaller ones have shown that attributes interact, and tries them
-  later if there is time left.
-- With fewer rows than an effort boosts trees from, but PROBED_ROWS or more, trees are grown last, on the rows of the
-  first fold. They are a candidate only if their log-loss on the rows held out there is lower than the loss of the best
-  other candidate by more than STANDARD_ERRORS standard errors of the mean difference per row (with units of several
-  rows, they are not tried). On most small tables they do not win, and the model is the same as without them. (Measured
-  on 11 tables, with at least 200 rows: they won in one of 22 fits, on 284 rows, where the log-loss rose by 2 %; CPU
-  time is 1.1 to 2.4 times that without them. On 750 rows with a class by angle and radius, `auto` has 8 to 11 % less
-  log-loss than interactions.)
+- With an effort that prunes, larger sets are skipped at first unless smaller ones have shown that attributes interact;
+  they are tried later if there is time left.
+- If the table has fewer rows than the effort requires for boosting, but at least PROBED_ROWS, trees are grown last, on
+  the rows of the first fold. They are a candidate only if their log-loss on the rows held out there is lower than the
+  loss of the best other candidate by more than STANDARD_ERRORS standard errors of the mean difference per row (with
+  units of several rows, they are not tried). On most small tables they do not win, and the model is the same as
+  without them. (In an experiment with 11 tables, some of which had fewer rows, from 200 on, they won in one of 22 fits.
+  That was on 284 rows, where the log-loss rose by 2 %. They multiplied the CPU time by 1.1 to 2.4. On 750 rows whose
+  class is determined by an angle and a radius, `auto` has 8 to 11 % less log-loss than interactions.)
 
 The budget limits the cost of a candidate. Candidates that are skipped because of their cost are listed in a note.
 """

@@ -227,7 +227,10 @@ class OrderedNumbers:
 
 
 class RepeatedNumbers(RankedValues):
-    """Numbers with few distinct values: `distinct`, ascending, NaN last, and the number of rows with each, `sizes`."""
+    """The ranks of numbers with few distinct values.
+
+    distinct: the distinct values in ascending order, with NaN last if it occurs. sizes: the number of rows with each.
+    """
 
     pairs = None
     is_small = True

@@ -90,7 +90,10 @@ THETA = 1.0
 
 
 def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables:
-    """Return tables of relative frequencies, smoothed by `rule`."""
+    """Return the tables of log conditional probabilities, estimated from the counts with smoothing `rule`.
+
+    Raises BncliError for regions.
+    """
     return family_tables(counts, structure, lambda table, axis: log_conditional(table, rule, axis))
 
 

@@ -151,7 +151,11 @@ class Monotone:
 
     @cached_property
     def _matrices(self) -> tuple[Any, ...]:
-        """The factors of C as sparse matrices: the differences of contrasts of tables, and the map from p to tables."""
+        """Sparse matrices whose product is C; the last one is applied first.
+
+        The factors are the constraints on tables and slopes, and the map from (p, t) to tables and slopes. They are
+        multiplied out as far as the product has at most about ENTRIES entries; often only one matrix remains.
+        """
         from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron
 
         differences, slopes = self.directions.constraints

@@ -112,8 +112,9 @@ class Explainer:
         """Return the groupings that join intervals with equal contributions, for each term that has any.
 
         The result maps the index of a term to one grouping of codes per attribute, None for an attribute whose codes
-        are kept. The model does not distinguish values within a joined interval. Averages of models, models with a
-        `PureTable`, and terms of several tensors have no entry: they are described by the cuts of their attributes.
+        are kept. Values within a joined interval have the same contribution to this term. Averages of models, models
+        with a `PureTable`, and terms of several tensors have no entry: they are described by the cuts of their
+        attributes.
         """
         joined: dict[int, tuple[Grouping | None, ...]] = {}
         if len(self._look_ups) > 1 or self._tables[0]:

@@ -1,13 +1,16 @@
 """The patterns of numbers and dates, and the encoding of single Python values as codes of a model's attributes.
 
-The patterns decide which strings are numbers, dates and times, and how a two-digit year is read; `numbers` and `dates`
-apply them to Arrow arrays. Single values get the same codes as they would get in a table from `rows_by_schema` and
-`engine.data.dataset`. Nothing here needs pyarrow, so that a row can be scored in microseconds:
+The patterns decide which strings are numbers, dates and times, and `full_year` the century of a two-digit year;
+`numbers` and `dates` apply them to Arrow arrays. Single values get the same codes as they would get in a table from
+`rows_by_schema` and `engine.data.dataset`. Nothing here needs pyarrow, so that a row can be scored in microseconds:
 
-    numbers   are used as they are in a numeric attribute; NaN is missing, infinity is an error
-    strings   are stripped of blanks; missing tokens are missing; in a numeric attribute they are parsed in its form
-    others    are converted to strings as Arrow writes them (5, 0.5, true) in a categorical attribute
-    dates     date, datetime and time objects are read by their local time, ignoring the time zone
+    numeric attribute      numbers are used as they are, NaN is missing, infinity is an error; strings are parsed in its
+                           form
+    part of dates          date, datetime and time objects are read by their local time, ignoring the time zone; strings
+                           are parsed; numbers are an error
+    categorical attribute  values that are not strings are converted to strings as Arrow writes them (5, 0.5, true)
+
+Everywhere, strings are stripped of blanks, and missing tokens, None and NaN are missing.
 """
 
 from __future__ import annotations

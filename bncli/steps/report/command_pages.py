@@ -237,7 +237,10 @@ def monitoring_page(report: MonitorReport) -> Page:
 
 
 def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
-    """Yield the drifted columns, a plot per column (drifted ones first), and tables of the files and the columns."""
+    """Yield the drifted columns, plots of the first MOST_PICTURES columns, and tables of files and columns.
+
+    Drifted columns come first; the table has at most MOST_COLUMNS columns of the data.
+    """
     n = len(report.files)
     order = sorted(report.names, key=lambda name: not any(drift.drifted for drift in report.drifts(name)))
     drifted_files = [name for name, monitor in zip(report.short_names, report.monitors, strict=True) if monitor.drifted]
