@@ -109,7 +109,7 @@ def test_presets_come_after_what_is_typed() -> None:
 
 
 def test_help_rows_are_those_of_the_learning_options() -> None:
-    text = "\n".join(" ".join(row) for row in help_rows(show_all=True))
+    text = "\n".join(" ".join(row) for row in help_rows())
     for choice in CHOICES:
         assert choice.flag in text
         assert all(method.summary in text for method in choice.methods)
