@@ -1,4 +1,4 @@
-"""Prediction: from a model and a row's codes to probabilities, and everything that is derived from them.
+"""Prediction: the probabilities that a model gives to rows, and everything that is derived from them.
 
 Scoring:
 

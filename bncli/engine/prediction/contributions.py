@@ -1,7 +1,7 @@
 """Explain a prediction: how much each attribute of a row contributes to the log-odds of the predicted label.
 
-The log-odds of the predicted class p against the geometric mean of the others, for two classes ln P(p)/P(other), are a
-sum:
+The log-odds compare the predicted class p with the geometric mean of the other classes; for two classes they are
+ln P(p)/P(other). They are a sum:
 
     log_odds = ln P(p | x) - 1/(K - 1) sum over c != p of ln P(c | x) = base + sum over terms T of contribution_T
 
@@ -11,14 +11,14 @@ log-odds, if attributes are independent and distributed as in training.
 
 For an average of models, P = sum over s of w_s P_s, the contributions of the models are averaged with the posterior
 weights r_s = w_s P_s(p | x) / P(p | x). `base` is then the difference between the log-odds and the sum of all
-contributions, as it is if missing values are marginalized over a network.
+contributions. The same holds if missing values are marginalized over a network.
 
 For a calibrated model the contributions are computed before the calibration map is applied. A temperature T divides
 both log-odds and contributions, which is exact: see `Explanation.scaled`.
 
 Conventions: contributions are listed by decreasing absolute value; ties go to smaller sets, then to the order of the
-schema. Cost: a look-up per term and row, where a table over n attributes has up to 2^n terms, and tables share the
-terms over the same attributes. An average of models also needs a multiplication per model and term.
+schema. Cost: a look-up per term and row. A table over n attributes has up to 2^n terms, but tables share the terms
+over the same attributes. An average of models also needs a multiplication per model and term.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Explanation:
 
 
 class Explainer:
-    """A model compiled for explaining rows, whose codes are given for the attributes `used`, in this order."""
+    """A model compiled for explaining rows; their codes are given for the attributes `used`, in this order."""
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
         mixture = mixture_of(model.predictor, model.schema)
@@ -153,9 +153,10 @@ class Explainer:
         return look_ups
 
     def explain(self, codes: Sequence[Codes], log_probabilities: Array, predicted: Index, most: int) -> Explanation:
-        """Explain each row by at most its `most` largest contributions, from ln P(y | x) (K, N) and predictions (N,).
+        """Explain each row by its largest contributions, at most `most` of them.
 
-        codes[j] (N,): the codes of attribute used[j].
+        codes[j] (N,): the codes of attribute used[j]. log_probabilities (K, N): ln P(y | x). predicted (N,): the index
+        of each row's predicted label.
         """
         n_rows, n_labels = len(predicted), len(log_probabilities)
         log_odds = contrasts(log_probabilities.T)[np.arange(n_rows), predicted]
@@ -280,8 +281,8 @@ class _TermTexts:
     """Descriptions of terms by the names of their attributes and the values of rows.
 
     terms: the attributes of each term. used: the attributes whose codes are given to `describe`. joined: maps the index
-    of a term to the grouping of each attribute's codes by which its values are named, None for the codes themselves;
-    the values of all other terms are named by their codes.
+    of a term with joined intervals to one grouping per attribute. A value is then named after its group, or after its
+    code if the grouping is None or the term is not in `joined`.
     """
 
     def __init__(
@@ -344,8 +345,9 @@ class _TermTexts:
 def value_names(attribute: Attribute) -> tuple[str, ...]:
     """Return the name of each code of an attribute, "unknown" last.
 
-    The codes of a numeric attribute are intervals: `<=27.5`, `27.5..41` (above 27.5, up to 41), `>41`; `any` if it has
-    no cuts. The missing level, if there is one, is `missing`; a value that the model does not know is `unknown`.
+    A categorical code has the name of its level. The codes of a numeric attribute are intervals: `<=27.5`, `27.5..41`
+    (above 27.5, up to 41), `>41`; `any` if it has no cuts. The missing level, if there is one, is `missing`; a value
+    that the model does not know is `unknown`.
     """
     if not isinstance(attribute, NumericAttribute):
         values: tuple[str, ...] = attribute.levels

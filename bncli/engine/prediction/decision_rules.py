@@ -8,7 +8,7 @@ A rule maps probabilities to decisions and does not change the probabilities:
     abstain     no decision if max over y of P(y | x_t) < abstain_below, regardless of the costs or the threshold
     sets        every label whose probability reaches its threshold for prediction sets
 
-Costs are finite and at least 0. A correct decision costs 0 unless something else is specified.
+Costs are finite and at least 0. A correct decision costs 0 unless its cost is given.
 
 Thresholds. The candidates t are the probabilities p of the second label that occur among held-out rows, in descending
 order. With row weights,
@@ -20,8 +20,8 @@ order. With row weights,
 
 `best:NAME` chooses the candidate with the highest value of a metric, the highest candidate if there are ties;
 `recall=R` the highest candidate that reaches R; `precision=R` the lowest that does; `top=X%` the lowest that at most X
-per cent of the rows reach. The threshold is halfway between this candidate and the next lower one, or 0. 0 / 0 counts
-as 0, and differences below 1e-12 do not count.
+per cent of the rows reach. The threshold is halfway between this candidate and the next lower one, or between the
+lowest candidate and 0. 0 / 0 counts as 0, and differences below 1e-12 do not count.
 
 Prediction sets (split conformal prediction). A held-out row has the conformity P(y_t | x_t) of its own label. With n
 such rows, weights w and their sum W, the set of a new row holds every label whose probability reaches
@@ -30,8 +30,8 @@ such rows, weights w and their sum W, the set of a new row holds every label who
 
 which with unit weights (W = n) is the ceil((n + 1)(1 - alpha))-th largest. If the held-out rows and the new one are
 exchangeable, the set misses the true label with a probability of at most alpha (Vovk, Gammerman & Shafer 2005; the
-score of Sadinle, Lei & Wasserman 2019, JASA 114). By class, each label has a threshold from its own rows, and the
-guarantee holds within each class. A set may be empty. A row of integer weight w counts as w rows.
+score of Sadinle, Lei & Wasserman 2019, JASA 114). With sets by class, each label has a threshold from its own rows,
+and the guarantee holds within each class. A set may be empty. A row of integer weight w counts as w rows.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DecisionOptions(NamedTuple):
 def make_rule(
     options: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: DecisionRule | None = None
 ) -> DecisionRule | None:
-    """Return the stored rule with the parts given by the options replaced, or None without a rule and options.
+    """Return the stored rule with the parts given by the options replaced, or None without both rule and options.
 
     Costs replace a stored threshold, and a threshold replaces stored costs. A criterion chooses the threshold on the
     held-out rows of the stored rule. Raises UsageError for options that do not fit these labels, and BncliError if
@@ -247,10 +247,11 @@ class Decider:
         return int(differs.sum())
 
     def margins(self, p: Array) -> Array:
-        """Return the margin (N,) of each decision, its distance from another decision, from P(y | x_t) (K, N).
+        """Return the margin (N,) of each decision: how far P(y | x_t), shape (K, N), is from another decision.
 
         It is a difference of probabilities, or with costs the difference between the two lowest expected costs, divided
-        by the largest cost. If the rule abstains below a probability, it is at most the distance from that probability.
+        by the largest cost. If the rule abstains below a probability, the margin is at most the distance between this
+        probability and the highest one in the row.
         """
         if self.costs is not None:
             ascending = np.sort(self.costs.T @ p, axis=0) / self.costs.max()

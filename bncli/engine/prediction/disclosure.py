@@ -1,4 +1,4 @@
-"""Disclosure control: what a model file reveals about small numbers of training rows, and how to pool it.
+"""Disclosure control: what a model file reveals about small numbers of training rows, and how rare values are pooled.
 
 A model stores the training weight of every level, interval and missing level, and of every label. Values with a weight
 below a minimum are listed. Tables hold no counts. For a cell, a combination of codes a, b, ... of a table over m
@@ -6,14 +6,14 @@ attributes, the file implies the Frechet bounds
 
     max(0, n_a + n_b + ... - (m - 1) N)  <=  rows of the cell  <=  min(n_a, n_b, ...)
 
-so each cell is certainly below the minimum, certainly not, or unknown.
+so each cell is certainly below the minimum, certainly not below it, or unknown.
 
 Pooling. Intervals below the minimum are joined with the neighbour of smaller weight, starting with the lightest
 interval. Levels below it become one level, `other`, together with the next rarest levels if their total is below it
 too. A missing level below it is removed: a missing value is then unknown. Tables are averaged over the joined codes,
 weighted by their training weights. The tables of a network remain probabilities, which are added up along a child's
-axis and averaged along a parent's axis. Prediction sets, held-out probabilities, uncertainty and quantiles of ln P(x)
-are removed from the model.
+axis and averaged along a parent's axis. Prediction sets, held-out probabilities, uncertainty, quantiles of ln P(x) and
+frequencies without class weights are removed from the model, and the self-test is made anew.
 
 Conventions: training weights, which include class weights, count as rows. Cost: a pass over the tables.
 """
@@ -54,7 +54,7 @@ class RareValue(NamedTuple):
 class CellsOfTable(NamedTuple):
     """The numbers of cells of a table.
 
-    cells: all of them. below: cells that are certainly below the minimum. unknown: cells that may or may not be.
+    cells: all cells. below: cells that are certainly below the minimum. unknown: cells that may or may not be below it.
     """
 
     attributes: tuple[str, ...]

@@ -16,7 +16,7 @@ each axis; the remainder of D goes to the effects of subsets of T and to the con
 - set: D makes the effect of each given cell equal to the given value, if a mean of 0 along each axis permits it.
 - flatten: the effect becomes 0.
 - smooth: each interval gets the mean of itself and its neighbours, weighted by frequencies, with neighbours at half
-  weight.
+  weight. The curve is then shifted so that its mean stays the same.
 - monotone: the isotonic regression of the curve, weighted by frequencies.
 
 Values are log-odds of a label against the geometric mean of the others, as `inspect --effects` shows them. With more
@@ -358,7 +358,10 @@ def _one_against_others(label: int, n_labels: int) -> Array:
 
 
 def change_by_smoothing(effect: EditableEffect, now: Array) -> Array:
-    """Return the change D that smooths a curve over neighbouring intervals; D is 0 for the missing level."""
+    """Return the change D that smooths a curve over neighbouring intervals; D is 0 for the missing level.
+
+    Raises UsageError unless the effect is that of a single numeric attribute.
+    """
     attribute = _only_numeric_attribute(effect, "--smooth")
     n, frequencies = attribute.n_values, effect.frequencies[0][: attribute.n_values] + 1e-12
     distance = np.abs(np.arange(n)[:, np.newaxis] - np.arange(n))
@@ -372,7 +375,10 @@ def change_by_smoothing(effect: EditableEffect, now: Array) -> Array:
 
 
 def change_to_monotone(effect: EditableEffect, now: Array, label: int, *, rising: bool) -> Array:
-    """Return the change D that makes a label's curve monotone, `rising` or falling; 0 for the missing level."""
+    """Return the change D that makes a label's curve monotone, `rising` or falling; D is 0 for the missing level.
+
+    Raises UsageError unless the effect is that of a single numeric attribute.
+    """
     from scipy.optimize import isotonic_regression  # takes longer to import than a small edit
 
     attribute = _only_numeric_attribute(effect, "--monotone")

@@ -12,12 +12,12 @@ With very many tables (`PureTable`s), all terms over the same attributes are one
 these attributes. It is the sum of the terms over the common refinement of their groupings. If that has at most
 MOST_CELLS cells, or if only one table contains the set, the variance is exact. Otherwise the variance is the mean
 square over N_DRAWS random cells, each attribute drawn from its training frequencies and the class uniformly; its
-standard error is about 2 %. The effect itself is then shown by its averages over coarser groups, which are exact:
+standard error is about 2 %. Such an effect is shown by its averages over coarser groups, which are exact:
 
     E[g | cell of the coarser groups] = sum over terms f of sum over x of prod over i P(x_i | cell_i) g_f[x]
 
-The draws have a fixed seed, so that a model always has the same effects. Cost: one pass over the terms; the draws cost
-as much as explaining N_DRAWS rows.
+The draws have a fixed seed, so that a model always has the same effects. With very many tables, at most MOST_EFFECTS
+effects are listed. Cost: one pass over the terms; the draws cost as much as explaining N_DRAWS rows.
 """
 
 from __future__ import annotations

@@ -9,12 +9,13 @@ is unknown in a row has the code "unobserved", one past its last. The kinds of f
   attributes at a time: entry = sum over the values v of the unknown attributes of prod q(v) W[known, v, y]. This is 0
   if the family's own attribute is unknown. Cost of such a row: the number of its completions.
 - `PackedTables` are many small tables that are looked up together.
-- A `SharedFactor` wraps one of these for the models that have it, out of several models that are scored together. A
-  family that several models have is looked up once, in a table with the score rows of all of them.
+- A `SharedFactor` is used if several models are scored together. It wraps one of the other factors and names the score
+  rows of the models that have it. A family that several models have is looked up once, in a table with the score rows
+  of all of them.
 
 Packing. With a thousand tables over up to six attributes each, and groupings that differ between tables, computing cell
-numbers would take most of the time. The cell number of a row is a sum with one term per attribute. So one look-up by
-an attribute's code can add to the cell numbers of many tables at once: a 64-bit word has lanes of 8 or 16 bits, and
+numbers would take most of the time. A cell number is a sum with one term per attribute. So one look-up by an
+attribute's code can add to the cell numbers of many tables at once. For this, a 64-bit word has lanes of 8 or 16 bits:
 
     word[t] = sum over attributes a of look_up_a[code_a(t)],    S[t] += sum over lanes l of E_l[lane l of word[t]]
 
@@ -24,16 +25,16 @@ row does not depend on the other rows of its block. Cost per row and table: 1 or
 the joint tables, usually with at most MOST_JOINT entries each, and temporary arrays for a block of rows, whose size
 does not depend on the number of tables.
 
-An average over a path of models (`engine.model.Path`) has stages, and factors that are tables over the cells of
-regions.
+An average over a path of models (`engine.model.Path`) is scored in stages, and its factors are tables over the cells
+of regions.
 
-Stages. Probabilities are computed only for steps with weight: a stage is a step with weight together with the steps
-without weight just before it. Many of the changes of a stage cancel. If a region with a remaining change is part of
+Stages. Probabilities are computed only for steps with a positive weight. A stage is such a step together with the steps
+of weight 0 just before it. Many of the changes of a stage cancel. If a region with a remaining change is part of
 another one, its change is added to the table of the larger region, its host. So a single model is one stage with a
 table for each region that is not part of another. Weights below LEAST_WEIGHT count as 0, which changes no probability
 by more than rounding does.
 
-Tables. All that changes inside a region is added up in one table over its cells,
+Tables. All changes inside a region are added up in one table over its cells,
 
     D[v, y] = sum over changes (R, c) of c ln P(v_R, y)
 
@@ -274,8 +275,8 @@ def table_factors(
 ) -> tuple[tuple[TableFactor, ...], Regrouped]:
     """Return the factors of one or several models, and the regrouped attributes that they use.
 
-    Positions number first the attributes `used`, then the regrouped ones, whose coarse codes are looked up once per
-    block of rows. Packed tables use the ungrouped attributes, since their look-ups include the grouping.
+    Positions first number the attributes `used` and then the regrouped attributes, whose coarse codes are looked up
+    once per block of rows. Packed tables use the ungrouped attributes, since their look-ups include the grouping.
     """
     families = _entries_by_family(models)
     # a small table fits into a lane, with the code "unobserved" too
@@ -530,9 +531,9 @@ def stages_of(path: Path) -> list[PathStage]:
 
 
 class SubmodelTensors:
-    """The log-probabilities of a path's submodels, plain (cardinalities, ..., K) or with entries for "unobserved".
+    """The log-probabilities of a path's submodels, plain or with entries for "unobserved".
 
-    They are indexed by family; -1 is the class alone.
+    The methods take the index of a family, or -1 for the class alone. A plain array is (cardinality, ..., K).
     """
 
     def __init__(self, path: Path) -> None:

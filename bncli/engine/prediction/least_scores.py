@@ -1,23 +1,24 @@
-"""Exact minimum of a sum of tables over all inputs, for sufficient reasons and proofs of properties.
+"""The minimum of a sum of tables over all inputs, or a lower bound, for sufficient reasons and proofs of properties.
 
     minimum = constant + min over x of sum over tables f of T_f[x_f]
 
 An input gives each attribute one of its codes, a missing level included; some attributes are fixed. Attributes are
-eliminated one after the other: the tables that contain attribute a are replaced by one over their other attributes,
+eliminated one after the other. The tables that contain attribute a are replaced by one table over their other
+attributes,
 
     M[others] = min over x_a of the sum of these tables
 
 and the minimiser is read off in the opposite order (non-serial dynamic programming, Bertele & Brioschi 1972; Dechter
-1999, Artificial Intelligence 113). For a tree this is dynamic programming from the leaves, for tables over single
-attributes a sum of minima. The next attribute is the one with the smallest joint table; ties go to the first.
+1999, Artificial Intelligence 113). For a tree this is dynamic programming from the leaves. For tables over single
+attributes it is a sum of minima. The next attribute is the one with the smallest joint table; ties go to the first.
 
 If the joint table would have more than MOST_CELLS cells, the tables are partitioned into groups that are minimised
 separately (mini-buckets, Dechter & Rish 2003, JACM 50). Then the result is a lower bound, and `Minimiser.exact` is
 False.
 
-Conventions: a fixed attribute may have the code one past its last, "unobserved"; a free one only if it is UNKNOWN. Ties
-go to the lowest code, from the attribute eliminated last to the first. Many inputs are processed at once. Cost per
-input: one pass over the cells of all joint tables.
+Conventions: the code one past the last of an attribute means "unobserved". A fixed attribute may have it; an attribute
+that is not fixed may have it only if it is UNKNOWN. Ties go to the lowest code, from the attribute eliminated last to
+the first. Many inputs are processed at once. Cost per input: one pass over the cells of all joint tables.
 """
 
 from __future__ import annotations
@@ -330,10 +331,10 @@ class Game:
 
     Its value is an upper bound on the minimum of the sum if the `members` and any k of the `candidates` are fixed. The
     arrays own, members and candidates are (attributes, N). The attributes are played in the reverse order of
-    elimination. The player may add an attribute that is a candidate to the set; an attribute outside the set gets from
-    the opponent the code that minimises the final value ("unobserved" only if `own` has it). The player may look at the
-    codes chosen before, so the value is at least the minimum for any single set. For tables over single attributes it
-    is attained by some set.
+    elimination. At a candidate, the player may add the attribute to the set. If an attribute is not in the set, the
+    opponent chooses the code that minimises the final value ("unobserved" only if `own` has it). The player may look at
+    the codes chosen before, so the value is at least the minimum for any single set. For tables over single attributes
+    some set attains it.
 
     bound (most + 1, N): the value for k = 0, 1, ..., `most`; infinite if the minimiser is not exact.
     """

@@ -5,15 +5,15 @@ one of the k values of training,
 
     PSI = sum over v of (a_v - e_v) ln(a_v / e_v)
 
-is the population stability index, symmetric Kullback-Leibler divergence (Kullback & Leibler 1951), in nats. If both
-samples come from one distribution, PSI / (1/n + 1/N) is approximately chi-squared with k - 1 degrees of freedom
-(Yurdakul 2018), so the mean of PSI is (1/n + 1/N)(k - 1); the usual limits 0.1 and 0.25 ignore n. `p` is the p-value of
+is the population stability index in nats. It is the symmetric Kullback-Leibler divergence (Kullback & Leibler 1951). If
+both samples come from one distribution, PSI / (1/n + 1/N) is approximately chi-squared with k - 1 degrees of freedom
+(Yurdakul 2018), so the mean of PSI is (1/n + 1/N)(k - 1). The usual limits 0.1 and 0.25 ignore n. `p` is the p-value of
 Pearson's chi-squared test that the two samples are homogeneous. Values that never occurred in training are not part of
 these sums. If x of m new rows and none of N training rows have such values, the probability that chance puts all of
 them among the new rows is C(m, x) / C(m + N, x) (Fisher's exact test, one-sided).
 
 An attribute has drifted if its PSI is at least LEAST_PSI and p is at most the limit, or if at least the fraction
-LEAST_UNKNOWN of the rows has values that never occurred in training, and their probability by chance is at most the
+LEAST_UNKNOWN of the rows has values that never occurred in training, and this probability by chance is at most the
 limit. The limit is ALPHA divided by the number of tests, two per attribute (Bonferroni): on new rows distributed like
 the training rows, at most about 1 in 100 reports shows any drift. In PSI a value that does not occur in one of the
 samples counts as half a row there. In the test, values with fewer than one expected new row are pooled. Training rows
@@ -90,9 +90,9 @@ _DRAWN_AT_ONCE = 1 << 19
 
 
 class MonitoredModel(NamedTuple):
-    """The model that scored the rows: a fingerprint of all its content, its class, labels and number of training rows.
+    """The model that scored the rows.
 
-    held_out_log_loss: nats per row, or None if no rows were held out when the model was learned. log_p: the
+    fingerprint: identifies all of its content. rows: the number of its training rows. held_out_log_loss: nats per row, or None if no rows were held out when the model was learned. log_p: the
     distribution of ln P(x) over training rows, or None if the model does not store it.
     """
 
@@ -501,7 +501,7 @@ def _log_choose(n: float, k: Array | float) -> Array:
 
 
 def unknown_probability(n_unknown: int, n: float, n_training: float) -> float:
-    """Return the probability that `n_unknown` random rows of n new and n_training training rows are all new."""
+    """Return the probability that `n_unknown` rows, drawn at random from n new and n_training old rows, are all new."""
     from scipy import special  # takes long to load
 
     new, both = special.gammaln([n + 1, n + n_training + 1])
@@ -623,9 +623,9 @@ class LogOddsCounts:
         return _aucs(counts[:, 1:], counts[:, :1])[0]
 
     def expected_auc(self) -> ExpectedFigure:
-        """Return the expected AUC, which is undefined if two rows with different labels are practically impossible.
+        """Return the expected AUC; it is undefined if two rows with different labels are practically impossible.
 
-        There is no interval if half of the draws or more contain only one label.
+        There is no interval if at least half of the draws contain only one label.
         """
         lines = np.array([line[:2] for line in self], np.int64).reshape(-1, 2)
         odds, rows = lines[:, 0] * LOG_ODDS_WIDTH, lines[:, 1]

@@ -3,11 +3,11 @@
     P(x, y) = P(y | pi(y)) prod over attributes i of theta_i(x_i | pi(i), y)
 
 Every node with an arc keeps its table, so a model of the network computes P(y | e) by exact inference, whichever values
-e are known. Conventions:
+e are known. The exception is a network with missing levels (see below). Conventions:
 
-- States that are intervals become cuts: `(a,b]`, `(a-b]`, `[a,b)`, `<=b`, `<b`, `>a` and `>=a`, without gaps, in any
-  order. Since b belongs to `(a,b]` and not to `[a,b)`, the cut of the latter is the next smaller floating-point number.
-  The outermost bounds are ignored, since a model must code every number.
+- States that are intervals become cuts. They may be written as `(a,b]`, `(a-b]`, `[a,b)`, `<=b`, `<b`, `>a` or `>=a` and
+  come in any order, but without gaps. Since b belongs to `(a,b]` and not to `[a,b)`, the cut of the latter is the next
+  smaller floating-point number. The outermost bounds are ignored, since a model must code every number.
 - A last state called `missing` is the missing level of its attribute. Models of such networks do not marginalize, and
   keep only the tables that P(y | x) depends on.
 - Marginal probabilities replace the training frequencies of an attribute's values. If the network is too dense or too
@@ -36,7 +36,7 @@ MOST_VALUES = 2_000
 """Above this total number of values, marginal probabilities are estimated, since exact ones take a row per value."""
 DRAWN_ROWS = 20_000
 CLASS_NAME = "class"
-"""The name of the node that is the class if neither the file nor the user names one."""
+"""The name of the node that is the class, if there is such a node and neither the file nor the user names one."""
 _NUMBER = r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|[iI]nf(?:inity)?)"
 _INTERVAL = re.compile(rf"(?P<opening>[(\[])\s*(?P<low>{_NUMBER})\s*[,;:-]\s*(?P<high>{_NUMBER})\s*(?P<closing>[)\]])")
 _HALF = re.compile(rf"(?P<sign><=|>=|<|>|≤|≥)\s*(?P<bound>{_NUMBER})")

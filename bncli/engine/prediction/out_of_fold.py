@@ -1,4 +1,4 @@
-"""Decision rules and calibration maps learned from predictions of rows that the predicting model has not seen.
+"""Decision rules and calibration maps, learned from predictions for rows that the predicting model has not seen.
 
 Decision rules. For prediction sets a stratified fifth of the rows is held out, and the model is learned only from the
 others, as the guarantee of the sets requires. A threshold alone is chosen by cross-validation, and the model is learned
@@ -14,7 +14,8 @@ confident than the map assumes. Weights of rows and of classes are used.
 Rows of one group are on the same side of every split. If the rows have times, the last fifth is held out once, and
 there are no folds.
 
-Cost: for a threshold five more fits with chosen settings, and five complete ones for calibration.
+Cost: a threshold takes five more fits, with the settings already chosen, unless learning has held out rows. Calibration
+takes five complete fits.
 """
 
 from __future__ import annotations
@@ -62,12 +63,12 @@ def learn_with_rule(
     seed: int,
     watch: Watch,
 ) -> tuple[T, DecisionRule | None]:
-    """Learn a model with `fit`, and the decision rule requested by the options from held-out rows.
+    """Learn a model with `fit`, and make the decision rule requested by the options, from held-out rows if needed.
 
-    For prediction sets the model is learned from four fifths of the rows. For a threshold alone, a model per fold is
-    learned with `fit_fold`, unless `fit` returns held-out predictions. The rule is None if no option about decisions is
-    given, or if the table has no class. Raises BncliError if too few rows can be held out or no threshold meets the
-    criterion, and UsageError for options that do not fit the labels.
+    For prediction sets the model is learned from four fifths of the rows. If only a threshold must be chosen, a model
+    per fold is learned with `fit_fold`, unless `fit` returns held-out predictions. The rule is None if no option about
+    decisions is given, or if the table has no class. Raises BncliError if too few rows can be held out or no threshold
+    meets the criterion, and UsageError for options that do not fit the labels.
     """
     if columns.label is None:
         return fit(columns), None
@@ -170,12 +171,18 @@ def calibrate_out_of_fold(
 ) -> tuple[Model, float, list[tuple[Array, Array]], list[RowSplit], HeldOutPredictions]:
     """Calibrate a model by predictions of rows that it was not learned from.
 
-    Returns the calibrated model, the held-out log-loss per row in nats, and for each split the weight of the rows of
-    each class, (K,), among the other rows and among the held-out ones; then the splits and the calibrated held-out
-    predictions. For these and the log-loss, the map for a fold is fitted to the predictions of the other folds. With a
-    single split, by time, it is fitted to the earlier half of the held-out rows and tested on the later half; if all
-    have the same time, it is fitted to and tested on the same rows, with a warning. Raises BncliError if too few rows
-    can be held out.
+    Returns, in this order:
+
+    - the calibrated model
+    - the held-out log-loss per row in nats
+    - for each split, the weights of the rows of each class, (K,), among the other rows and among the held-out ones
+    - the splits
+    - the calibrated held-out predictions
+
+    For the log-loss and these predictions, the map for a fold is fitted to the predictions of the other folds. If there
+    is a single split, by time, the map is fitted to the earlier half of the held-out rows and tested on the later half.
+    If these rows all have the same time, it is fitted to and tested on the same rows, with a warning. Raises BncliError
+    if too few rows can be held out.
     """
     method, labels = model.recipe.calibrate, encode_labels(columns, model.schema)
     if columns.n_rows < FOLDS:

@@ -9,17 +9,19 @@ classes a single row, the difference S[t, 1] - S[t, 0]. A row of values becomes 
 digit for every code, and the digits of its inputs make the cell number; the first digit is the most significant. The
 code one past the last, "unobserved", is averaged over, as in `prediction.scoring`, or has entries of its own.
 
-Conventions: in a model with one stage the shift and the tables are divided by the temperature, so that it needs no map.
-A model that marginalizes missing values over a network is refused, since it is not a sum of tables, unless leaving
-tables out is always enough. A path over regions is refused if its tables with "unobserved" are too large.
+Conventions: if a model with one stage is calibrated by a temperature, its shift and tables are divided by it, so that no
+map is needed. A model that marginalizes missing values over a network is refused, since it is not a sum of tables, unless
+leaving tables out is always enough. A path over regions is refused if a table with "unobserved" is too large. Any model
+with more than MOST_ENTRIES entries is refused.
 
 The effects of a model can be written as tables as well, for scorecards and for programs that explain their scores:
 
-    contrast[y] (x) = constant[y] + sum over the tables of entries[y, cell],
+    contrast[y] (x) = constant[y] + sum over the tables of entries[y, cell]
 
-the log-odds of class y against the geometric mean of the others, for two classes ln P(y)/P(other). These tables are
-purified (`prediction.purification`), one per set of attributes, with mean 0 along each axis, and have entries for
-"unobserved". An average of models has no such sum and is refused, as are effects with more than MOST_CELLS cells.
+The contrasts are the log-odds of class y against the geometric mean of the other classes; for two classes they are
+ln P(y)/P(other). The tables are purified (`prediction.purification`): their mean along each axis is 0. There is one per
+set of attributes, or if that is smaller, one per set and binning. They have entries for "unobserved". An average of
+models has no such sum and is refused, as are effects with more than MOST_CELLS cells.
 """
 
 from __future__ import annotations

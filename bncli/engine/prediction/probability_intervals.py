@@ -1,7 +1,7 @@
-"""Intervals for predicted probabilities, from the uncertainty of the tables (`engine.parameters.uncertainty`).
+"""Intervals for predicted probabilities and for effects, from the uncertainty of the tables of a model.
 
 The scores of a row are treated as normally distributed around S[t, y], with the covariance that the uncertainty
-implies:
+(`engine.parameters.uncertainty`) implies:
 
     diagonal     Var S[t, y] = sum of the variances of the row's entries; classes are independent
     deviations   Cov(S[t, y] - S[t, 0], S[t, z] - S[t, 0]) = sum over r of d_r[t, y] d_r[t, z], where d_r[t, y] is the

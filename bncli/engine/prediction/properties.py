@@ -12,7 +12,7 @@ properties:
 Each is proven or refuted by a search for a counter-example: bounds on differences of scores (`prediction.least_scores`)
 show that there is none, or their minimisers are tried as counter-examples. Flips are first looked for by a local
 search, since bounds need a minimisation for each pair of values. With more than two classes, averages of models, or
-changes of a value, neither may succeed. Then the inputs are split by the values of one attribute, and each part is
+changes of a value, both may fail. Then the inputs are split by the values of one attribute, and each part is
 treated in the same way, until a part has at most MOST_INPUTS inputs, which are all scored. So the answer is exact for
 every model whose inputs can be enumerated, and for most larger ones; `prove` gives up when the time has run out.
 
