@@ -15,9 +15,9 @@ The first sum needs only counts. z is an average of exp(d), so the table bounds 
 eight z's neither overflows nor underflows, and one logarithm serves eight rows. Steeper tables are summed with
 logarithms.
 
-The tables of a batch, of candidates that share all attributes but the last, are in one array [cell of the shared
-attributes, value of a last attribute]: with B the number of values of all its last attributes together and b_k the
-first value of attribute k,
+A batch holds the tables of candidates that share all attributes but the last. They are in one array [cell of the shared
+attributes, value of a last attribute]. Let B be the number of values of all its last attributes together, and b_k the
+position of the first value of attribute k among them. Then
 
     cell = cell_t(shared) B + b_k + x_tk
 
@@ -31,8 +31,8 @@ p, so
 for any r >= the range of the d of a cell, because the third cumulant of exp(s d) p is at most r times the second
 (self-concordance: Bach 2010, Electronic Journal of Statistics 4). E d and Var d are sums over y and y' of p[t, y] and
 p[t, y] p[t, y'] times coefficients of the cell, so an upper bound on a candidate's gain follows from the sums of these
-*moments* over the rows of each cell. With more than SECOND_ORDER_CLASSES classes phi, and with it the moments of second
-order, is left out.
+*moments* over the rows of each cell. With more than SECOND_ORDER_CLASSES classes the term with phi is left out, so that
+only the moments of first order are needed.
 
 Call the most frequent value of each attribute its usual value, and let c be the coefficients as contrasts to the usual
 values (along each axis, the slice of the usual value is subtracted from the others). Then a sum over cells and rows is

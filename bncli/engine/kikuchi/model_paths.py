@@ -11,9 +11,10 @@ intersections of these and so on form the region graph, with the counting number
 
     c_R = 1 - sum of c_S over S strictly containing R,      log Phi(v) = sum over R of c_R ln P(v_R)
 
-(cluster variation method: Yedidia, Freeman & Weiss 2001; Jakulin & Rish 2006, algorithm 1). Then every set Q inside
-some region, a "covered" set, has sum of c_R over R containing Q = 1, and all other sets have 0. Moebius inversion turns
-this into a sum over covered sets, from which everything needed here follows without building the graph:
+(cluster variation method: Yedidia, Freeman & Weiss 2001; Jakulin & Rish 2006, algorithm 1). Call a set Q "covered" if it
+lies inside some region. Then the numbers c_R of all R that contain Q sum to 1 if Q is covered, and to 0 otherwise.
+Moebius inversion turns log Phi into a sum over covered sets, from which everything needed here follows without building
+the graph:
 
     log Phi(v) = sum over covered Q of k_Q(v_Q),    k_Q(v_Q) = sum over R in Q of (-1)^|Q - R| ln P(v_R)
 
@@ -159,7 +160,7 @@ def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
 def make_path(
     counts: Counts, regions: Sequence[Region], trace: SearchTrace, weights: Sequence[float], theta: float
 ) -> Path:
-    """Return the path over `regions` with the steps of `trace`; unknown tables are counted in one pass."""
+    """Return the path over `regions` with the steps of `trace`; tables not counted yet are counted in one pass."""
     every_change = list(changes_along(regions))
     # the regions whose counting number changes in some step, in the order of the steps
     used = dict.fromkeys(changed for changes in every_change for changed in changes if changed)

@@ -1,4 +1,4 @@
-"""The steps of a search for regions: their degrees of freedom, log-likelihoods, log posteriors and bootstrap losses.
+"""The degrees of freedom, log-likelihoods, log posteriors and bootstrap losses of the steps of a search for regions.
 
 A step adds a region A to the model, and thereby one table over the cells of A to the scores of all rows. The log
 posterior of the step combines the likelihood of the classes and the degrees of freedom:
@@ -142,14 +142,13 @@ class DegreesOfFreedom:
         joint               n_R = (cells of R with the class) - 1               the same, equation 5
         structural-zeros    as conditional, over the cells that occur in rows   the same, section 6.3
 
-    so without structural zeros u_Q is (K - 1) prod over i in Q of (|X_i| - 1), or K times this product in a joint model
-    (K - 1 for the class alone). With structural zeros, a cell without training rows counts as impossible, and u_Q is
-    counted from the rows.
+    The class alone has u_Q = K - 1. For any other Q, let m_Q be the product of |X_i| - 1 over i in Q. Then u_Q is
+    (K - 1) m_Q with `conditional` and K m_Q with `joint`. With structural zeros, a cell without training rows counts as
+    impossible, and u_Q is counted from the rows.
 
-    Conventions: with structural zeros the sum over a region graph with cycles may be below the true number, even below
-    0, so a caller must use at least the number of the class alone. With structural zeros, regions whose tables would
-    exceed MAX_ENTRIES have infinitely many degrees of freedom. Cost with structural zeros: every row is coded once per
-    region.
+    Conventions with structural zeros: the sum over a region graph with cycles may be below the true number, even below
+    0, so a caller must use at least the number of the class alone. Regions whose tables would exceed MAX_ENTRIES have
+    infinitely many degrees of freedom. Cost: every row is coded once per region.
     """
 
     def __init__(self, data: Dataset, kind: str = "conditional") -> None:

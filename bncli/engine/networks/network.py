@@ -169,9 +169,9 @@ def true_model(
     """Return a model with the tables of a network.
 
     `frequencies` has the weights of each attribute's codes in `n_rows` rows drawn from the network. `missing` has the
-    weight of each attribute's missing values, or is None if no value is missing. Without missing values, the factors
-    without the class are left out, since they cancel in P(y | x). With missing values they are included, and the model
-    marginalizes missing values.
+    weight of each attribute's missing values, or is None if no value is missing. With `missing`, the model marginalizes
+    missing values; without it, it has the missing policy of the network's schema. The factors without the class are
+    included only in a model that marginalizes, since otherwise they cancel in P(y | x).
     """
     structure = network.structure
     members = zip(network.schema.attributes, frequencies, missing or [0.0] * len(frequencies), strict=True)

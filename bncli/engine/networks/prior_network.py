@@ -3,11 +3,11 @@
 The network Q counts as much as N rows:
 
     closed forms    N Q(x_S, y) is added to the count of every cell of every family S
-    optimizers      rows x with every label y, with the weight N Q(x, y), are added to the training rows
+    optimizers      each row x with each label y is added to the training rows, with the weight N Q(x, y)
 
 The families need not be families of the network: Q(x_S, y) is computed by variable elimination. Optimizers get every
 combination of attribute values if there are at most MOST_ROWS of them. Otherwise MOST_ROWS values of x are drawn from
-the network, and each row has the weight N Q(y | x) / MOST_ROWS. As N goes to infinity, the fitted P(y | x) approaches
+the network, and x with label y has the weight N Q(y | x) / MOST_ROWS. As N goes to infinity, the fitted P(y | x) approaches
 Q(y | x) if the structure can represent it; as N goes to 0, it approaches the fit to the data alone.
 
 Conventions: the states of the network are the cuts and levels of the model. The network must have every attribute of
@@ -202,14 +202,20 @@ class AlignedPrior:
     seed: int
 
     def expected(self, members: Sequence[int]) -> Array:
-        """Return the expected counts N Q(x_S, y) of a set of attributes, shape (cardinalities..., K)."""
+        """Return the expected counts N Q(x_S, y) of a set of attributes, shape (cardinalities..., K).
+
+        Raises BncliError if the network is too dense for exact inference, as `PriorNetwork.probabilities` does.
+        """
         table = self.prior.probabilities([self.positions[i] for i in members])
         for axis, order in enumerate([*(self.orders[i] for i in members), self.labels]):
             table = np.take(table, order, axis)
         return self.prior.n_rows * table
 
     def added_to(self, data: Dataset) -> Dataset:
-        """Return the rows of the data, without their units and times, and weighted rows that represent the network."""
+        """Return the rows of the data, without their units and times, and weighted rows that represent the network.
+
+        Raises BncliError if exact probabilities are needed and the network is too dense for them.
+        """
         shape, n_labels = data.schema.cardinalities, data.n_labels
         if np.prod([float(n) for n in shape]) <= MOST_ROWS:
             joint = self.expected(range(len(shape))).reshape(-1, n_labels).T

@@ -19,7 +19,8 @@ parameters 1, so that all distributions over its values are equally likely. The 
 of the attributes (`RandomNetworkKind`, except for conditioning):
 
     p.n.d.N    each of n attributes has the class and the p - 1 attributes before it (fewer for the first ones) as
-               parents; N rows. Perfect. The artificial data of Feelders & Ivanovs 2006, e.g. 2.30.2-3.1000
+               parents, so the graph is perfect; N is the number of rows. These are the artificial data of Feelders &
+               Ivanovs 2006, for example 2.30.2-3.1000
     nb         the class alone
     tan        the class and one attribute that comes earlier in a random order
     kdb        the class and k attributes that come earlier in a random order, or all if there are fewer

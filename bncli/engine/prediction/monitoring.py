@@ -92,8 +92,10 @@ _DRAWN_AT_ONCE = 1 << 19
 class MonitoredModel(NamedTuple):
     """The model that scored the rows.
 
-    fingerprint: identifies all of its content. rows: the number of its training rows. held_out_log_loss: nats per row, or None if no rows were held out when the model was learned. log_p: the
-    distribution of ln P(x) over training rows, or None if the model does not store it.
+    - fingerprint: identifies the whole content of the model
+    - rows: the number of its training rows
+    - held_out_log_loss: nats per row, or None if no rows were held out when the model was learned
+    - log_p: the distribution of ln P(x) over training rows, or None if the model does not store it
     """
 
     fingerprint: str

@@ -9,10 +9,10 @@ classes a single row, the difference S[t, 1] - S[t, 0]. A row of values becomes 
 digit for every code, and the digits of its inputs make the cell number; the first digit is the most significant. The
 code one past the last, "unobserved", is averaged over, as in `prediction.scoring`, or has entries of its own.
 
-Conventions: if a model with one stage is calibrated by a temperature, its shift and tables are divided by it, so that no
-map is needed. A model that marginalizes missing values over a network is refused, since it is not a sum of tables, unless
-leaving tables out is always enough. A path over regions is refused if a table with "unobserved" is too large. Any model
-with more than MOST_ENTRIES entries is refused.
+Conventions: if a model with one stage is calibrated by a temperature, its shift and tables are divided by it, so that
+no map is needed. A model that marginalizes missing values over a network is refused, since it is not a sum of tables,
+unless leaving tables out is always enough. A path over regions is refused if a table with "unobserved" is too large.
+Any model with more than MOST_ENTRIES entries is refused.
 
 The effects of a model can be written as tables as well, for scorecards and for programs that explain their scores:
 

@@ -12,7 +12,7 @@ found axis by axis: V = mean along the axis + (V - mean along the axis). The sco
 0 along each of its axes, so a curve is the deviation from the average, and the term of a pair contains nothing that two
 curves could express. Terms over different sets are uncorrelated under the product of the q_i, so their variances add.
 
-Contrasts. What a table adds to the scores of all classes equally has no effect. So a table over attributes (a
+Contrasts. An amount that a table adds to the scores of all classes equally has no effect. So a table over attributes (a
 `ContrastTensor`) holds the log-odds of each class against the geometric mean of the others:
 
     V[x, y] = W[x, y] - 1/(K - 1) sum over c != y of W[x, c]  =  K/(K - 1) (W[x, y] - mean over c of W[x, c])
@@ -24,17 +24,19 @@ Averages. A `Mixture` is a model as an average of sums of scores G_p:
 
     P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over terms p of numbers[s, p] G_p
 
-A model that is not an average has one score, a linear pool one per component. A path of Kikuchi-Bayes models has one
-score for the class alone and one per region, and `numbers` are the counting numbers.
+A model that is not an average has one score, and a linear pool has one per component. A path of Kikuchi-Bayes models
+has one score for the class alone and one per region, and `numbers` are the counting numbers.
 
-Very many tables. A table over six attributes has 64 terms, a thousand such tables have 64,000. So the terms of a small
-table are kept in one array (`PureTable`), whose axis i has a position for every value and a last one for the mean:
+Very many tables. A table over six attributes has 64 terms, so a thousand such tables have 64,000. With this many, the
+terms of a small table are kept in one array (`PureTable`). Its axis i has a position for every value of attribute i,
+which holds the deviation from the mean along the axis, and a last position, which holds this mean:
 
-    V[x_i] = (V[x_i] - mean) at the position of x_i, + mean at the last position,
+    V[x_i] = (deviation at the position of x_i) + (mean at the last position)
 
-so the term of a set T is where the axes outside T are at their last position. With the strides s_i, the entries that a
-row needs are at last cell + sum over i in T of (x_i - n_i) s_i, found for all T by doubling: one addition per term.
-Cost per row and table: 2^n look-ups and additions; memory: prod(n_i + 1) floating-point numbers per table and class.
+So the term of a set T is where the axes outside T are at their last position. With the strides s_i, the entry that a
+row needs for T is at last cell + sum over i in T of (x_i - n_i) s_i. These indices are found for all T by doubling,
+with one addition per term. Cost per row and table: 2^n look-ups and additions; memory: prod(n_i + 1) floating-point
+numbers per table and class.
 
 Conventions: q is 0 for the code "unobserved", whose entries are split by the same rule and remain exact. Where a table
 averages over an unobserved attribute, its purified terms with this attribute are 0. A table over more than

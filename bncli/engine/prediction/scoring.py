@@ -20,8 +20,8 @@ enough (`prediction.marginalization`). A calibrated model applies its map (`engi
 log-probabilities last. An average over a path (`engine.kikuchi`) is scored in one pass: the tables of the stages are
 added up one after the other, and after each stage its probabilities are added to the average (`prediction.factors`). A
 logarithmic pool is one sum of tables. In a linear pool the score rows of the components are stacked, and a family that
-several of them have is looked up once for all their tables. Families without the class are never looked up, since they
-cancel if all attributes are known.
+several of them have is looked up only once. Families without the class are never looked up, since they cancel if all
+attributes are known.
 
 Conventions: with two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities have shape (K, N), so
 that sums run over contiguous memory. Families are not fused into larger tables: that would halve the number of
@@ -49,8 +49,9 @@ Packed tables (see `prediction.factors`) keep their joint tables: each lane of a
 the word, and the lanes are added up before their sum is added to the scores. For rows with unknown values there are
 other words, whose layout is computed when the first such row comes.
 
-Averages over a path, tables that are too large to have entries for unknown values, and values that are marginalized by
-inference go through `log_probabilities` as a block of one row.
+A row goes through `log_probabilities`, as a block of one row, if the model is an average over a path or has a region
+whose table is too large to expand. So does a row with an unknown value if the value is marginalized by inference, or if
+tables are too large to have entries for unknown values.
 """
 
 from __future__ import annotations

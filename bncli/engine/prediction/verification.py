@@ -1,4 +1,4 @@
-"""Verification: whether a model, or an export of it, still predicts what the model predicted when it was made.
+"""Verification: whether a model still predicts what it predicted when it was made, and whether exports agree with it.
 
 - Self-test. A model file holds artificial rows and the probabilities that the model predicted for them. The codes of
   each attribute are about equally frequent, in random order, so that many cells of every table are looked up. Every
@@ -12,10 +12,10 @@
 - Networks. A network with named states is compared with the model on rows of uniform random codes, missing levels
   included. The model is evaluated by its scorer, the network independently of it by
 
-      ln P(y, x) = sum over the class and its children of ln theta[parents, own state]
+      ln P(y, x) = sum over the class and its children of ln theta[parents, own state] + a term without y
 
-  for every label y; nodes without the class in their table cancel. Cost: a look-up per row and table, for
-  the network also per label.
+  for every label y. The last term comes from the nodes without the class in their table, and cancels. Cost: a look-up
+  per row and table, for the network also per label.
 
 No row is taken from the training data.
 """

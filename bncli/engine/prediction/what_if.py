@@ -7,7 +7,8 @@ decision rule chooses.
 
 - Changes are changes of codes: a numeric value moves to another interval. A missing value may become any value; no
   value becomes missing. Ties go to the change that comes first in the order of the schema.
-- Rows for which fewer changes suffice are not tried again, so trying a value that a row already has does no harm.
+- Every row is tried with all values, including its own. This does no harm: such a change is really a smaller set of
+  changes, and a row for which a smaller set suffices is not tried again.
 - Abstention is not a label that a change may lead to; a row without a decision may change to any label.
 - Cost: the remaining rows are scored once per set of changes.
 
@@ -18,8 +19,8 @@ attribute j, the value of X_j has the conditional mutual information with the cl
 
 in nats, the expected decrease of the entropy of the class. It is exact: other missing values are marginalized.
 
-- Ties go to the lower index. If no attribute has more than LEAST_GAIN nats, none is returned. A value that never
-  occurred in training is not missing: asking again would not help.
+- If attributes are tied, the first one is returned; if none has more than LEAST_GAIN nats, none is returned. A value
+  that never occurred in training is not missing: asking again would not help.
 - Cost: the row is looked up once per value of each missing attribute; rows that lack a parent of another attribute go
   through inference.
 
@@ -162,7 +163,7 @@ class NextBest:
         self.names = tuple(source_column(attribute) for attribute in attributes)
 
     def gains(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> Array:
-        """Return I(Y; X_j | e_t) in nats, (attributes used, N), where attribute j is missing in row t, 0 elsewhere.
+        """Return I(Y; X_j | e_t) in nats, (attributes used, N); it is 0 where attribute j is not missing in row t.
 
         missing[j] (N,): whether each row lacks attribute j.
         """
