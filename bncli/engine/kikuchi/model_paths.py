@@ -11,8 +11,8 @@ intersections of these and so on form the region graph, with the counting number
 
     c_R = 1 - sum of c_S over S strictly containing R,      log Phi(v) = sum over R of c_R ln P(v_R)
 
-(cluster variation method: Yedidia, Freeman & Weiss 2001; Jakulin & Rish 2006, algorithm 1). Call a set Q "covered" if it
-lies inside some region. Then the numbers c_R of all R that contain Q sum to 1 if Q is covered, and to 0 otherwise.
+(cluster variation method: Yedidia, Freeman & Weiss 2001; Jakulin & Rish 2006, algorithm 1). Call a set Q "covered" if
+it lies inside some region. Then the numbers c_R of all R that contain Q sum to 1 if Q is covered, and to 0 otherwise.
 Moebius inversion turns log Phi into a sum over covered sets, from which everything needed here follows without building
 the graph:
 

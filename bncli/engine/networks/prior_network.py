@@ -7,8 +7,8 @@ The network Q counts as much as N rows:
 
 The families need not be families of the network: Q(x_S, y) is computed by variable elimination. Optimizers get every
 combination of attribute values if there are at most MOST_ROWS of them. Otherwise MOST_ROWS values of x are drawn from
-the network, and x with label y has the weight N Q(y | x) / MOST_ROWS. As N goes to infinity, the fitted P(y | x) approaches
-Q(y | x) if the structure can represent it; as N goes to 0, it approaches the fit to the data alone.
+the network, and x with label y has the weight N Q(y | x) / MOST_ROWS. As N goes to infinity, the fitted P(y | x)
+approaches Q(y | x) if the structure can represent it; as N goes to 0, it approaches the fit to the data alone.
 
 Conventions: the states of the network are the cuts and levels of the model. The network must have every attribute of
 the table; its other attributes are summed out. The prior affects only the parameters, not the structure.

@@ -6,8 +6,8 @@ Every node with an arc keeps its table, so a model of the network computes P(y |
 e are known. The exception is a network with missing levels (see below). Conventions:
 
 - States that are intervals become cuts. They may be written as `(a,b]`, `(a-b]`, `[a,b)`, `<=b`, `<b`, `>a` or `>=a`,
-  in any order, but must not leave gaps. Since b belongs to `(a,b]` and not to `[a,b)`, the cut of the latter is the next
-  smaller floating-point number. The outermost bounds are ignored, since a model must code every number.
+  in any order, but must not leave gaps. Since b belongs to `(a,b]` and not to `[a,b)`, the cut of the latter is the
+  next smaller floating-point number. The outermost bounds are ignored, since a model must code every number.
 - A last state called `missing` is the missing level of its attribute. Models of such networks do not marginalize, and
   keep only the tables that P(y | x) depends on.
 - Marginal probabilities replace the training frequencies of an attribute's values. If the network is too dense or too

@@ -10,21 +10,21 @@ condition on minima over completions (`prediction.least_scores`):
 
 The second form holds for any threshold, costs, calibration or prior, since all of them are monotone in S[1] - S[0].
 
-Search. `Contrast.game` bounds how far k more attributes can raise the minimum. This gives a lower bound on the size of a
-set, and a first guess. For tables over single attributes and one condition the guess is the answer; for several
+Search. `Contrast.game` bounds how far k more attributes can raise the minimum. This gives a lower bound on the size of
+a set, and a first guess. For tables over single attributes and one condition the guess is the answer; for several
 conditions weighted sums of them are bounded too. Otherwise attributes are added to the guess until it fixes the
 decision, and removed while it does. Then branch and bound looks for a smaller set, unless the minima are only lower
 bounds. If a guess does not fix the decision, some completion gets another decision, and every set that fixes the
-decision has one of the attributes in which this completion differs from the row. A node has one child for each of the _BRANCHES attributes of largest gain: the child
-adds its attribute and excludes the attributes of the children before it. One more child excludes all of these
-attributes.
+decision has one of the attributes in which this completion differs from the row. A node has one child for each of the
+_BRANCHES attributes of largest gain: the child adds its attribute and excludes the attributes of the children before
+it. One more child excludes all of these attributes.
 
 Conventions: rows with equal values have the same answer, found once. Sums within TIE of 0 count as 0. For an average of
 several models, conditions on each model are used, which are sufficient but not necessary. The same holds for a rule
 with equal decisions below and above an interval. In both cases the set is not known to be smallest, nor is it if the
 time per row has run out. A value that the model does not know can be in a set; if it is not, the completions include it
-besides the known values. If missing values are marginalized, it is in no set. Cost: about a bound and a minimisation per node; the nodes of many rows are
-evaluated together.
+besides the known values. If missing values are marginalized, it is in no set. Cost: about a bound and a minimisation
+per node; the nodes of many rows are evaluated together.
 """
 
 from __future__ import annotations
