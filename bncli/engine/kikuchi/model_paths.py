@@ -160,7 +160,10 @@ def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
 def make_path(
     counts: Counts, regions: Sequence[Region], trace: SearchTrace, weights: Sequence[float], theta: float
 ) -> Path:
-    """Return the path over `regions` with the steps of `trace`; tables not counted yet are counted in one pass."""
+    """Return the path over `regions` with the steps of `trace`; tables not counted yet are counted in one pass.
+
+    Raises BncliError if a table has too many entries.
+    """
     every_change = list(changes_along(regions))
     # the regions whose counting number changes in some step, in the order of the steps
     used = dict.fromkeys(changed for changes in every_change for changed in changes if changed)
@@ -185,7 +188,8 @@ def make_path(
 def region_tables(counts: Counts, structure: Regions, theta: float) -> Tables:
     """Return the model of the chosen regions: one table D per region, and ln P(y) as the bias.
 
-    A regrouped attribute is treated as a different attribute from the original one.
+    A regrouped attribute is treated as a different attribute from the original one. Raises BncliError if a table has
+    too many entries.
     """
     families = structure.families(counts.data.schema.cardinalities)
     data, regrouped = with_regrouped_columns(counts.data, families)

@@ -47,7 +47,10 @@ def follow(
     *,
     degrees_of_freedom: str = "conditional",
 ) -> SearchTrace:
-    """Return the trace of a model to which `regions` are added in order; step 0 is the class alone."""
+    """Return the trace of a model to which `regions` are added in order; step 0 is the class alone.
+
+    Raises BncliError if the table of a region has too many entries.
+    """
     listed = list(regions)
     model = GrowingModel(counts, theta, listed, degrees_of_freedom=degrees_of_freedom)
     for done, region in enumerate(listed):

@@ -203,7 +203,10 @@ def conditioning_network(exponent: float) -> Network:
 
 
 def sample(source: Model | Network, rows: int, rng: np.random.Generator) -> Columns:
-    """Draw `rows` labelled rows from a network, or from a model that can be written as one (see `network_of`)."""
+    """Draw `rows` labelled rows from a network, or from a model that can be written as one (see `network_of`).
+
+    Raises ModelError for any other model.
+    """
     return Sampler(source if isinstance(source, Network) else network_of(source), rng).draw(rows)
 
 

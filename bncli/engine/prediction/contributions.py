@@ -81,7 +81,10 @@ class Explanation:
 
 
 class Explainer:
-    """A model compiled for explaining rows; their codes are given for the attributes `used`, in this order."""
+    """A model compiled for explaining rows; their codes are given for the attributes `used`, in this order.
+
+    Raises BncliError if a table has too many attributes.
+    """
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
         mixture = mixture_of(model.predictor, model.schema)

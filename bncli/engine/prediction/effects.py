@@ -94,7 +94,10 @@ class Effects:
 
 
 def effects_of(model: Model) -> Effects:
-    """Return the model's effects, divided by its temperature if it has one; other calibration maps are ignored."""
+    """Return the model's effects, divided by its temperature if it has one; other calibration maps are ignored.
+
+    Raises BncliError if a table has too many attributes.
+    """
     mixture, schema = mixture_of(model.predictor, model.schema), model.schema
     score = mixture.averaged().purified(schema).calibrated(model.calibration)
     values = [*(tensor.values for tensor in score.tensors), *(table.entries for table in score.tables)]

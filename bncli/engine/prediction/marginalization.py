@@ -74,7 +74,8 @@ def incomplete_rows(network: NetworkTables, codes: Mapping[int, Codes]) -> Index
 def log_joint(network: NetworkTables, codes: Mapping[int, Codes], rows: Index) -> Array:
     """Compute ln P(y, e_t), shape (K, rows), by inference, where e_t are the observed values of row t.
 
-    codes[i] (N,): the codes of schema attribute i. rows: the indices of the rows for which it is computed.
+    codes[i] (N,): the codes of schema attribute i. rows: the indices of the rows for which it is computed. Raises
+    BncliError if inference would need tables that are too large.
     """
     from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
 

@@ -20,7 +20,7 @@ samples counts as half a row there. In the test, values with fewer than one expe
 count by their weights, scaled down if the weights sum to more than the number of rows.
 
 Unusual rows. A row unlike the training rows has a low ln P(x) (`prediction.marginalization.JointModel`). A model may
-store the mean and quantiles of ln P(x) over its training rows, or over at most MOST_ROWS of them, evenly spaced. The
+store the mean and quantiles of ln P(x) over its training rows; of many, at most MOST_ROWS evenly spaced ones. The
 distribution over a stream is stored as counts in 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
 DDSketch). Training rows have the weights that the data give them, without class weights.
 

@@ -265,7 +265,7 @@ def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool 
 
     Each set of attributes has one table, or with `apart` one table per binning if these have fewer cells in total. An
     attribute that is not among the inputs has the position -1. Raises ModelError if the effects are not a sum of
-    tables, or have more than MOST_CELLS cells.
+    tables, or have more than MOST_CELLS cells, and BncliError if a table has too many attributes.
     """
     mixture, schema = mixture_of(model.predictor, model.schema), model.schema
     if len(mixture.weights) > 1:

@@ -195,7 +195,8 @@ def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None
     """Return ln P(y | x_t), shape (K, N).
 
     codes[j] (N,): the codes of attribute scorer.used[j]; a code equal to the cardinality means "unobserved". n_rows:
-    the number of rows N, needed only for a model that uses no attribute.
+    the number of rows N, needed only for a model that uses no attribute. Raises BncliError if a row needs inference
+    with tables that are too large.
     """
     log_p = uncalibrated(scorer, codes, n_rows)
     return log_p if scorer.calibration is None else scorer.calibration.apply(log_p)

@@ -187,7 +187,10 @@ class NextBest:
         return gains
 
     def ask(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> list[str]:
-        """Return the column to ask for in every row, or "" if no missing value is worth more than LEAST_GAIN nats."""
+        """Return the column to ask for in every row, or "" if no missing value is worth more than LEAST_GAIN nats.
+
+        The list is empty if no attribute is used.
+        """
         gains = self.gains(codes, missing)
         if not len(gains):
             return []
