@@ -2,7 +2,7 @@
 
 Scoring:
 
-- `scoring`: the entry point: compile a model once, then score blocks of rows, or single rows in microseconds;
+- `scoring` (the entry point): compile a model once, then score blocks of rows, or single rows in microseconds;
   predictions under other class frequencies
 - `factors`: what a compiled model looks up and adds to the scores of rows
 - `marginalization`: rows that lack values, by inference in a network; ln P(x) of a row
@@ -19,9 +19,9 @@ Explanations:
 - `contributions`, `effects`: the parts of one row's score, and of the whole model
 - `what_if`: the fewest changes that change a decision; the missing value most worth asking for; how much predictions
   depend on each attribute, on given rows
-- `sufficient_reasons`: a smallest set of a row's values that alone fixes its decision
+- `sufficient_reasons`: a set of a row's values, if possible a smallest one, that alone fixes the row's decision
 - `properties`: statements about all inputs, proven or refuted
-- `least_scores`: the minimum of a sum of tables over all inputs, which these two modules need
+- `least_scores`: the minimum of a sum of tables over all inputs, which `sufficient_reasons` and `properties` need
 
 Whole models:
 

@@ -18,19 +18,20 @@ order. With row weights,
     balanced accuracy = (TP/P + 1 - FP/N) / 2
     mcc = (TP (N - FP) - FP (P - TP)) / sqrt((TP + FP)(P + N - TP - FP) P N)
 
-`best:NAME` chooses the candidate with the highest value of a metric, the highest candidate if there are ties;
-`recall=R` the highest candidate that reaches R; `precision=R` the lowest that does; `top=X%` the lowest that at most X
-per cent of the rows reach. The threshold is halfway between this candidate and the next lower one, or between the
-lowest candidate and 0. 0 / 0 counts as 0, and differences below 1e-12 do not count.
+`best:NAME` chooses the candidate with the highest value of a metric, the highest candidate if there are ties.
+`recall=R` chooses the highest candidate whose recall is at least R, and `precision=R` the lowest whose precision is at
+least R. `top=X%` chooses the lowest candidate that at most X per cent of the rows reach. The threshold is halfway
+between this candidate and the next lower one, or between the lowest candidate and 0. 0 / 0 counts as 0, and differences
+below 1e-12 do not count.
 
 Prediction sets (split conformal prediction). A held-out row has the conformity P(y_t | x_t) of its own label. With n
 such rows, weights w and their sum W, the set of a new row holds every label whose probability reaches
 
     the highest conformity such that rows of weight (W + 1)(1 - alpha) or more have at least this conformity,
 
-which with unit weights (W = n) is the ceil((n + 1)(1 - alpha))-th largest. If the held-out rows and the new one are
-exchangeable, the set misses the true label with a probability of at most alpha (Vovk, Gammerman & Shafer 2005; the
-score of Sadinle, Lei & Wasserman 2019, JASA 114). With sets by class, each label has a threshold from its own rows,
+which with unit weights (W = n) is the ceil((n + 1)(1 - alpha))-th largest conformity. If the held-out rows and the new
+one are exchangeable, the set misses the true label with a probability of at most alpha (Vovk, Gammerman & Shafer 2005;
+the score of Sadinle, Lei & Wasserman 2019, JASA 114). With sets by class, each label has a threshold from its own rows,
 and the guarantee holds within each class. A set may be empty. A row of integer weight w counts as w rows.
 """
 

@@ -20,9 +20,9 @@ samples counts as half a row there. In the test, values with fewer than one expe
 count by their weights, scaled down if the weights sum to more than the number of rows.
 
 Unusual rows. A row unlike the training rows has a low ln P(x) (`prediction.marginalization.JointModel`). A model may
-store the mean and quantiles of ln P(x) over its training rows; of many, at most MOST_ROWS evenly spaced ones. The
-distribution over a stream is stored as counts in 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
-DDSketch). Training rows have the weights that the data give them, without class weights.
+store the mean and quantiles of ln P(x) over its training rows. From a larger table, at most MOST_ROWS evenly spaced
+rows are used. The distribution over a stream is stored as counts in 1 % wide intervals of -ln P(x), in nats (Masson,
+Rim & Lee 2019, DDSketch). Training rows have the weights that the data give them, without class weights.
 
 Expected metrics: the accuracy, log-loss and AUC to be expected on rows without labels. If P(y | x_t) is calibrated, the
 label of row t is a draw from it, independent of the other rows. Then
