@@ -88,11 +88,11 @@ LOOKUPS_PER_ROUND = 1 << 30
 FIRST_TRIED = 16
 """The number of candidates with the highest previous gains that are tried before bounds are used for the others."""
 LOOKUPS_BEFORE_BOUNDS = 32
-"""Bounds are used after this many look-ups per set of unusual values, when preparing them pays off."""
+"""Bounds are used only after this many look-ups per set of unusual values, since preparing them costs time."""
 MOST_ROW_SETS = 1 << 24
 """The maximum number of sets of unusual values of all rows (8 bytes each)."""
 MOST_SUMS = 1 << 23
-"""The maximum number of entries of M."""
+"""The maximum number of entries of M, the sums of the moments."""
 LEAST_SAVING = 4
 """Bounds are used if they take at least this many times less work than looking up all candidates."""
 SECOND_ORDER_CLASSES = 3

@@ -416,6 +416,7 @@ class Drift(NamedTuple):
     - psi_limit: the value that PSI exceeds with probability ALPHA / (number of tests) without drift
     - unknown: the fraction of new rows with values that never occurred in training
     - unknown_p: the probability that by chance all rows with such values are new rows
+    - drifted: whether the attribute has drifted, as defined at the top of this module
     """
 
     psi: float | None

@@ -1,7 +1,7 @@
 """A model as plain tables, for programs and reports that do not use bncli.
 
-    S[t, r] = sum over the shifts[r] and entries[r, cell] of this stage and of the earlier ones, back to and including
-              the last stage that begins `anew`
+    S[t, r] = sum of the shift[r] and of the entries[r, cell] of all tables, over this stage and the earlier ones, back
+              to and including the last stage that begins `anew`
     P(y | x_t) = sum over stages of weight softmax_y S[t, y]
 
 A calibrated model has a map that is applied to these probabilities. There is one score row r per class, or for two

@@ -33,8 +33,8 @@ Another class prior. Predictions for a population with other class frequencies n
     P'(y | x) = P(y | x) pi'(y) / pi(y), normalised over the classes
 
 pi is the prior under which the model was learned: the class frequencies of its training rows, with class weights. For a
-model calibrated by a map per class, pi is the class frequencies of the calibration rows, to which such a map adapts (a
-temperature does not). This is Bayes' rule if P(x | y) stays the same (Saerens, Latinne & Decaestecker
+model calibrated by a map per class, pi consists of the class frequencies of the calibration rows, to which such a map
+adapts (a temperature does not). This is Bayes' rule if P(x | y) stays the same (Saerens, Latinne & Decaestecker
 2002, Neural Computation 14), for every kind of model. ln pi'(y) - ln pi(y) is one number per class. Cost: an addition
 and a sum per row and class.
 
