@@ -2,19 +2,19 @@
 
     P(y | x) = softmax_y (sum over components m of w_m S_m[x, y])
 
-1. The attributes are cut finely, once (`candidates`).
+1. Numeric attributes are cut finely, once (`candidates`).
 2. Candidates are tried one after the other, as long as the budget allows (`trials`, `budget`). Their tables are chosen
    again in every fold, and their penalty is chosen by the held-out rows (`held_out_evaluation`). Boosted trees are one
    candidate (`boosted_bag`).
 3. The weights w maximise the likelihood of the held-out rows (`pool_weights`). The class frequencies are a candidate
    too.
 4. The candidates with a positive weight are fitted to all rows at their penalty. If each row was held out once, their
-   tables are chosen again on all rows; otherwise the tables of the first fold are used, starting from their optimum. A
-   bag of boosted trees is completed instead (`complete_bag`).
+   tables are chosen again on all rows. Otherwise the tables of the first fold are kept, and the fit starts from their
+   optimum there. Boosted trees are not refitted: their bag gets more members (`complete_bag`).
 
 With very many rows, candidates are compared on a sample. Boosted trees, which gain most from more rows, learn from a
-larger sample or from all rows that are not held out; candidates that come close to them are refitted to the same rows
-before step 3.
+larger sample or from all rows that are not held out. If there is time, the most important of the other candidates are
+then refitted to the same rows, and the weights are optimised again.
 
 The seed determines the folds and all random draws. The weights minimise the log-loss, or `rmse` if that is the metric.
 The metric `error` is only used to choose penalties, because it is too coarse for the many weights of a pool.
@@ -235,6 +235,7 @@ def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array)
 
     The mean gain per unit must exceed STANDARD_ERRORS standard errors, because rows of one unit are similar and a few
     units may look predictable by chance. If every unit is one row, return True: then the weights of the pool decide.
+    If there is only one unit, return False.
     """
     rows = _held_out_rows(folds)
     if rows.n_units == rows.n_rows:
@@ -254,9 +255,10 @@ def _weigh_candidates(
 ) -> tuple[list[HeldOutEvaluation], Array]:
     """Return the evaluations on which the weights of the candidates are based, and the weights.
 
-    Boosted trees learned from all other rows of the folds. If the other candidates learned from fewer rows and there is
-    time, the important ones are first refitted to all these rows, so that the comparison with the trees is fair. They
-    are the candidates with a positive weight and the best one, unless its loss is much higher than the lowest.
+    If boosted trees were tried and the other candidates learned from a sample, important candidates are first refitted
+    to all rows that are not held out, so that the comparison with the trees is fair. This is done only if there is
+    time. Important are the candidates with a positive weight, and the one with the lowest loss apart from the trees
+    unless that loss is much higher than the lowest of all.
     """
     rows, fold = _held_out_rows(folds), folds[0]
     weights = pool_weights([evaluation.log_p for evaluation in evaluations], rows.labels, rows.unit_weights, metric)
@@ -284,7 +286,7 @@ def _weigh_candidates(
 def _pool_held_out(
     folds: Sequence[Fold], evaluations: Sequence[HeldOutEvaluation], weights: Array, metric: str
 ) -> Array:
-    """Pool the predictions ln P(y | x_t), (K, rows), for the held-out rows of each fold with weights from other folds.
+    """Pool the predictions ln P(y | x_t), (K, rows), for each fold's held-out rows with weights from other folds.
 
     With a single fold (many rows, or rows with times), use the `weights` found on the same rows.
     """
@@ -305,7 +307,7 @@ def _pool_held_out(
 
 
 def _refit_in_fold(fold: Fold, evaluation: HeldOutEvaluation, path: PenaltyPath) -> HeldOutEvaluation:
-    """Refit a candidate to all training rows of a fold, from the optimum on their sample, and evaluate it again."""
+    """Refit a candidate to all training rows of a fold, from the optimum on the sample, and evaluate it again."""
     space = _same_space_on(fold.others, path)
     point = find_optimum_from(space, _final_settings(evaluation.penalty), path.parameters).point
     log_p = fused_log_probabilities(fold.held_out, path.fusion, space.cells(point))
@@ -336,7 +338,10 @@ def _fit_components(
     watch: Watch,
     bag: BagPlan,
 ) -> list[_Fit]:
-    """Fit the candidates with a positive weight to all rows; return them by decreasing weight (ties: as tried)."""
+    """Fit the candidates with a positive weight to all rows; return them by decreasing weight.
+
+    Candidates with equal weights stay in the order in which they were tried.
+    """
     builds_on = folds[0].finder.builds_on if folds else dict(BUILDS_ON)
     finder = CandidateFinder(data, builds_on=builds_on, capacity=capacity_for(data.n_rows))
     # If every row was held out, tables are chosen again, so candidates on which others build must be fitted too.

@@ -6,10 +6,11 @@ predicted by the one member that has not learned from it (although the row helpe
 which is slightly worse than a prediction by the whole bag.
 
 Bins and depth. A numeric attribute has at most BINS bins, or one per BIN_ROWS rows if that is more. Trees have at most
-six levels, or seven if they learn from DEEPER rows or more. (Measured as log-loss of one member relative to 64 bins:
-0.995 over 28 tables of 1,000 to 22,000 rows, 0.87 on a table with schools coded as numbers. Relative to six levels, for
-the airline and the delay of flights: 0.94 and 0.998 on 80,000 rows, 0.85 and 0.993 on 200,000, in the same time; 1.03,
-0.997, 0.998, 1.000 and 1.003 on five tables of 30,000 to 40,000 rows.)
+six levels, or seven if they learn from DEEPER rows or more. (Relative to 64 bins, the log-loss of one member was 0.995
+on average over 28 tables of 1,000 to 22,000 rows, and 0.87 on a table in which schools are coded as numbers. Relative
+to six levels, the log-loss with seven was 0.94 on 80,000 flights and 0.85 on 200,000 for predicting the airline, and
+0.998 and 0.993 for predicting the delay, in the same time. On five tables of 30,000 to 40,000 rows it was 0.997 to
+1.03.)
 
 Joint fit. Boosting never changes earlier trees. With the splits of all trees fixed, the scores are linear in the values
 v of their leaves, and the problem
@@ -22,19 +23,20 @@ from the last optimum, as long as the held-out log-loss falls by more than the f
 fitted once more at the best lambda: the splits, and how far the leaves may move, were decided on separate rows. The
 predictions for the held-out rows remain those from before that last fit.
 
-If classes overlap much, trees that were stopped early leave nothing to gain. So there is no joint fit if the held-out
-log-loss is above DOUBT times the loss of the class frequencies (on real tables it would gain nothing, but up to 5 %
-where the class is a tree of depth 7). Below that, a trial of LOOK steps decides. If classes hardly overlap, boosting
-stops before its trees fit all that they could. (Measured as log-loss of a bag relative to no joint fit: 0.37 on
-tic_tac_toe, 0.78 on soybean_large, 0.50 on a simulated table without noise, 0.95 on one whose class is a tree of depth
-7, and 1 on tables with noise. The trial takes a tenth to a third of the time of growing the trees, a fit at most as
-long as that.) Therefore, if classes hardly overlap, boosting ends with ENOUGH trees, provided the leaves of that many
-can be fitted jointly. (For the classes of a school by their teachers, 500 trees had a loss of 0.234, 350 of 0.258, 750
-of 0.253, and 1,126 trees, at which the held-out rows gained no more, of 0.255.)
+If the classes overlap much, a joint fit gains nothing after early stopping. So there is none if the held-out log-loss
+is above DOUBT times the loss of the class frequencies. (On real tables it would gain nothing there; on a simulated
+table whose class is determined by a tree of depth 7, it would gain up to 5 %.) Below that limit, a trial of LOOK steps
+decides. (The log-loss of a bag relative to one without joint fits was 0.37 on tic_tac_toe, 0.78 on soybean_large, 0.50
+on a simulated table without noise, 0.95 on the one with the tree of depth 7, and 1 on tables with noise. The trial
+takes a tenth to a third of the time of growing the trees, and a fit takes at most as long as growing them.)
 
-A joint fit has a nonzero entry per row and tree. Only one set of entries is in memory at a time, since they are made
-again for the last fit. With more than LEAF_ENTRIES entries, or more than MOST_WORK entries times scores, there is no
-joint fit. Cost per lambda: at most ITERATIONS passes over these entries, per score.
+If the classes hardly overlap, boosting ends with ENOUGH trees, provided the leaves of that many can be fitted jointly;
+the joint fit replaces further trees. (On a table of school classes and their teachers, the loss was 0.258 with 350
+trees, 0.234 with 500, 0.253 with 750, and 0.255 with 1,126, at which the held-out loss stopped falling.)
+
+The sparse matrix of a joint fit has one nonzero entry per row and tree. It is freed before the last fit builds its own,
+so that only one is in memory at a time. With more than LEAF_ENTRIES entries, or if their number times the number of
+scores exceeds MOST_WORK, there is no joint fit. Cost per lambda and score: about ITERATIONS passes over the entries.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ Part = tuple[Dataset, Dataset]
 
 
 class BagPlan(NamedTuple):
-    """The number of members of a bag, the maximum rows and trees of each, the seed of all draws, and the budget."""
+    """The plan of a bag: the number of members, the maximum rows and trees per member, the seed, and the budget."""
 
     n_members: int
     rows: int
@@ -114,7 +116,7 @@ def complete_bag(data: Dataset, evaluated: Sequence[Boosted], plan: BagPlan) -> 
 
     If a limit of time or trees cut a member short, new members grow no more trees than the longest one did. A new
     member that the time limit cuts short is dropped. So are evaluated members that were cut short before their first
-    tree, unless this leaves none.
+    tree, unless no member would be left.
     """
     members = [member for member in evaluated if member.trees or member.ended] or list(evaluated)
     while len(members) < plan.n_members:
@@ -158,7 +160,10 @@ def member_rows(data: Dataset, most: int) -> int:
 
 
 def bag_size(effort: Effort, n_rows: int) -> int:
-    """Return the number of members, one fewer if other candidates use a sample, because members then vary less."""
+    """Return the number of members of the bag.
+
+    It is one fewer than the effort allows if other candidates use a sample, because members then vary less.
+    """
     return effort.members - (n_rows > effort.most_rows)
 
 

@@ -1,7 +1,7 @@
 """Gradient boosting of oblivious trees, until the loss of held-out rows stops falling.
 
-With scores S[t, y], P = softmax_y S, and g[t, y] = w_t (1[y_t = y] - P[t, y]), h[t, y] = w_t P[t, y] (1 - P[t, y]), a
-tree's leaf l adds to the score of class y
+Let S[t, y] be the scores of row t, and P = softmax_y S its class probabilities. The gradients are g[t, y] = w_t (1[y_t
+= y] - P[t, y]), and the curvatures h[t, y] = w_t P[t, y] (1 - P[t, y]). A leaf l adds to the score of class y
 
     rate * clip(c * sum over rows t in l of g[t, y] / (sum over rows t in l of h[t, y] + lambda)),    c = (K - 1) / K
 
@@ -426,7 +426,7 @@ class ColumnGroup:
 
 @dataclass(frozen=True)
 class BinnedColumns:
-    """The columns with several bins, by decreasing number of bins, and in groups.
+    """The columns with more than one bin, in decreasing order of their number of bins, and their division into groups.
 
     order (N,) is the index of the row at each shuffled position.
     """

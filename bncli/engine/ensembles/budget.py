@@ -6,11 +6,11 @@ give the same model on every machine. The seconds change smoothly with the numbe
 
     share * (SECONDS + SECONDS_PER_SIZE * rows^ROWS_POWER * attributes^(1/4) * classes / 2)
 
-with the factor `share` of the effort. This grows at about the same rate as the shortest time of boosting. The most
-promising candidates are tried first; a candidate that is expected to take more time than is left is skipped. If there
-are no more rows than the effort holds out, every row is held out once, in FOLDS folds. With more rows fewer of these
-folds are tried, and with more than `most_rows` a stratified sample of that size is used. Boosted trees gain most from
-more rows, and learn from up to `member_rows` rows that are not held out.
+with the factor `share` of the effort. The most promising candidates are tried first; a candidate that is expected to
+take more time than is left is skipped. If there are no more rows than the effort holds out, every row is held out once,
+in FOLDS folds. With more rows, fewer of these folds are tried, and with more than `most_rows` a stratified sample of
+that size is used. Boosted trees gain most from more rows, so they learn from a larger sample, of up to `member_rows`
+rows including those that are held out.
 
 With a time limit and no effort, the clock decides which candidates are tried (all of them if there is time), and the
 folds are those of the highest effort whose expected seconds are within the limit. The expected seconds are
@@ -41,7 +41,7 @@ NANOSECONDS_PER_CELL = 30.0
 SECONDS_PER_SET = 4e-5
 """Approximate time to compute the gain of a set of attributes."""
 FREE_SECONDS = 0.85
-"""The expected seconds of trying boosted trees that are not charged to the effort."""
+"""Up to this many of the expected seconds of trying boosted trees are not charged to the effort."""
 TREES, MANY_ROWS = 150, 10_000
 """Approximate number of trees that are grown with up to MANY_ROWS rows; with more rows there are more trees."""
 BYTES_PER_VALUE = 12
@@ -66,7 +66,7 @@ class Effort:
     - share: the expected seconds that are allowed, relative to the default effort
     - held_out: the approximate number of held-out rows; most_rows: the size of the sample drawn if there are more rows
     - prunes: whether candidates that are unlikely to help are tried last, or not at all
-    - boosted_from: the minimum number of rows for boosting trees
+    - boosted_from: the minimum number of rows for boosting trees (see `trials` for smaller tables)
     - members: the number of members of the bag of boosted trees; member_rows: the maximum number of rows drawn for a
       member; trees: the maximum number of trees of a member
     """
@@ -104,7 +104,7 @@ def choose_effort(effort: int | None, limit: float | None, data: Dataset) -> Eff
     """Return the limits of the requested effort, or of the default effort.
 
     With a time limit and no effort, return the limits of the highest effort whose expected seconds are within the time
-    limit, or of effort 1 if none is, but without a limit of the expected seconds, without pruning, and with the maximum
+    limit, or of effort 1 if none is, but without a limit on the expected seconds, without pruning, and with the maximum
     number of trees of effort 5.
     """
     if effort is not None or limit is None:
@@ -128,7 +128,7 @@ class ComputeBudget:
 
     - limit: the time limit in seconds, or None; began: the time of the clock at the start
     - seconds: the expected seconds that the effort allows
-    - expected: the expected seconds of the candidates tried so far, and `later` of their final fits
+    - expected: the expected seconds of the candidates tried so far; later: the expected seconds of their final fits
     - done: like `expected`, but for boosted trees according to the number of trees that were grown
     - before_candidates, taken: seconds of the clock before the first candidate, and for the candidates so far
     """

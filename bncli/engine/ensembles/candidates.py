@@ -9,17 +9,17 @@
     triples        pairs and the triples of highest gain
     quadruples     triples and sets of four attributes, if all attributes are categorical
     sharp singles  main effects cut by the method of Fayyad & Irani (1993), with free entries
-    sharp tree     a tree on these cuts, with lower orders
+    sharp tree     the pairs of a tree on these cuts, and their main effects
 
 Linear effects have linear coding, sharp candidates free cells, all others thermometer coding
 (`bncli.engine.parameters.effect_coding`).
 
-Cuts. Candidates need different cuts: very many of equal frequency for trees, which choose among them; many in tables
-over one attribute, whose steps the penalty smooths; a few in tables over several attributes; those of Fayyad & Irani
-where thresholds are sharp. The rows are encoded once, with the union of all these cuts, and a table may group the codes
-of an attribute (`bncli.engine.structures.regrouping`). The method of Fayyad & Irani selects among the cuts again on the
-rows that a candidate learns from, so that held-out rows only affect the positions of the cuts. Rare levels of
-categorical attributes are pooled once, on all rows.
+Cuts. Candidates need different cuts. Boosted trees choose among very many cuts of equal frequency. Tables over one
+attribute have many cuts, and the penalty smooths the steps; tables over several attributes have few. Sharp candidates
+have the cuts of Fayyad & Irani, which suit sharp thresholds. The rows are encoded once, with the union of all these
+cuts, and a table may group the codes of an attribute (`bncli.engine.structures.regrouping`). The method of Fayyad &
+Irani selects among the cuts again on the rows that a candidate learns from, so that held-out rows only affect the
+positions of the cuts. Rare levels of categorical attributes are pooled once, on all rows.
 
 Larger sets. They are chosen by the residuals of the fit of a smaller candidate. On tables without noise small penalties
 are best, and the residuals of such a fit on its own training rows are nearly 0. So if the best penalty is below PENALTY
@@ -34,7 +34,8 @@ determined, and the cells hardly add to the time of a pass. So with more than FE
     b = the largest integer with b^k <= rows / CELL_ROWS,   at least LEAST_INTERVALS[k], at most MOST_INTERVALS[k]
 
 and with fewer rows LEAST_INTERVALS[k]: penalties and the weights of the ensemble protect against tables that are too
-fine. The number of sets grows as well: SETS_PER_ATTRIBUTE[k] times (rows / FEW_ROWS)^GROWTH, per attribute.
+fine. Above FEW_ROWS rows, the maximum number of sets per attribute, SETS_PER_ATTRIBUTE[k], is multiplied by
+(rows / FEW_ROWS)^GROWTH.
 """
 
 from __future__ import annotations
@@ -276,7 +277,10 @@ class CandidateFinder:
 
     @property
     def interaction_factor(self) -> float:
-        """The factor that multiplies the penalty of sets of several attributes: 1, or at least CONFLICT."""
+        """The factor that multiplies the penalty of sets of several attributes.
+
+        It is the best penalty of `pairs` divided by that of `singles`, or 1 if that ratio is below CONFLICT or unknown.
+        """
         if not {"singles", "pairs"} <= self.penalties.keys():
             return 1.0
         ratio = self.penalties["pairs"] / self.penalties["singles"]

@@ -4,9 +4,9 @@ The tables of a candidate are chosen again in every fold, from the rows that are
 help of held-out rows would get too much weight in the ensemble.
 
 Penalties are tried from large to small, starting at some penalty; if that one is the best, larger ones are tried. The
-best penalty has the lowest held-out loss by the requested metric. A tie of `error`, which has many, is resolved by the
-log-loss. A loss that is lower by less than the fraction TIE does not count, so the penalty tried first stays the best.
-A path of decreasing penalties ends
+best penalty has the lowest held-out loss by the requested metric. Two penalties often have the same `error`; then the
+log-loss decides. A loss that is lower by less than the fraction TIE does not count, so the penalty tried first stays
+the best. A path of decreasing penalties ends
 
 - when its log-loss exceeds its lowest by more than SLACK nats plus the fraction WORSE (WORSE_OF_MANY with at least MANY
   held-out rows), or has risen twice in succession,
@@ -67,7 +67,7 @@ class Losses(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldOutEvaluation:
-    """Results of a candidate on held-out rows: its best penalty, and the losses and ln P(y | x) (K, rows) at it.
+    """Results of a candidate on held-out rows: its best penalty, and the losses and ln P(y | x), (K, rows), with it.
 
     `tried` has all penalties that were tried. `path` is the path of the first fold, or None for the class frequencies
     and for a bag of boosted trees, which has `members` instead, one per fold.

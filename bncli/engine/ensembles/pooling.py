@@ -9,23 +9,24 @@ maximise
 
     sum over rows t of r_t ln P_w(y_t | x_t)  -  s / 2 * sum over models m of (w_m - v_m)^2
 
-by L-BFGS-B, with row weights r. This is a logistic regression on the log-probabilities of the models, concave in w. (By
-squared errors, for the metric `rmse`, it is not concave.) The weights need not sum to 1: a sum above 1 makes
-underconfident models more confident, a sum below 1 makes overconfident ones less so. The centre v is the vector of
-weights of the linear pool, which maximise
+by L-BFGS-B, with row weights r. This is a logistic regression on the log-probabilities of the models, concave in w.
+(For the metric `rmse`, squared errors replace the log-loss, and the problem is not concave.) The weights need not sum
+to 1: a sum above 1 makes underconfident models more confident, a sum below 1 makes overconfident ones less so. The
+centre v is the vector of weights of the linear pool, which maximise
 
     sum over rows t of r_t ln sum over models m of v_m P_m(y_t | x_t),    v on the simplex
 
 by L-BFGS-B from equal weights. The multiplier of the constraint sum over m of v_m = 1 is the sum of r, so a linear term
-replaces the constraint. (EM, where v_m becomes the mean posterior probability of model m over the rows, had not
-converged after 2,000 steps, which took a twentieth of the time of a fit of few rows.) Models with little weight are
-dropped, and the weights of the others are optimised again: stacking in the manner of Breiman (1996, Machine Learning
-24). For the two kinds of pools, see Genest & Zidek (1986, Statistical Science 1).
+replaces the constraint. (EM, which sets v_m to the mean posterior probability of model m over the rows, is slower: it
+had not converged after 2,000 steps, which took a twentieth of the whole time of a fit to few rows.) Models with little
+weight are dropped, and the weights of the others are optimised again: stacking in the manner of Breiman (1996, Machine
+Learning 24). For the two kinds of pools, see Genest & Zidek (1986, Statistical Science 1).
 
-The strength s is STRENGTH, and STRENGTH_OF_MANY with at least MANY held-out rows. On tables with noise it changes
-little. On tables without noise, the few uncertain rows, which also stopped the trees, would make the pool
-overconfident. (Measured as log-loss relative to STRENGTH: 0.97 and 0.67 on two folds of shuttle, 0.98 on a simulated
-tree, 0.998 to 1.000 on six tables with noise.)
+The strength s is STRENGTH, and STRENGTH_OF_MANY with at least MANY held-out rows. The larger
+strength changes little on tables with noise. On tables without noise it keeps the pool from being overconfident: there,
+only a few rows are uncertain, and these also decided when the trees stopped. (Its log-loss relative to that of STRENGTH
+was 0.97 and 0.67 on two folds of shuttle, 0.98 on a table simulated from a tree, and 0.998 to 1.000 on six tables with
+noise.)
 
 **The uncertainty** (`fit --structure auto --intervals`) is the variance of the scores of the pool. A logarithmic pool
 has the scores S = sum over components m of w_m S_m + w_0 ln f, with f the class frequencies. Let W be the sum of the
@@ -46,10 +47,10 @@ of the log-odds is a bias. V_m, the variance within a component, is
                          random draws of boosting change
     class frequencies    their posterior, Var ln f_y = psi1(n_y + 1)
 
-The model stores deviations D of the tables from the fitted ones, in `n_draws` rows with D'D the covariance: random
-combinations of the deviations above, which are orthogonal within a component. The deviations within fitted tables and
-class frequencies are multiplied by the ratio of the 95 % quantiles of Student's and of the normal distribution, because
-the number of draws is small.
+The model stores a matrix D with `n_draws` rows, so that D'D approximates the covariance. Each row is a random
+combination of the deviations above from the fitted tables. The deviations within fitted tables and class frequencies
+are multiplied by the ratio of the 95 % quantiles of Student's and of the normal distribution, because the number of
+draws is small.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ LEAST_MIXTURE = 1e-300
 HALF_ROWS = 20.0
 """The number of held-out rows (or units) for which half of the weight moves to the class frequencies."""
 FEWEST_DRAWS, MOST_DRAWS, MOST_NUMBERS = 8, 24, 1 << 22
-"""The minimum and the maximum number of draws; between them, draws fit in MOST_NUMBERS values (32 MiB)."""
+"""The minimum and the maximum number of draws; between them, as many as fit in MOST_NUMBERS values (32 MiB)."""
 
 
 def pool_weights(

@@ -228,8 +228,8 @@ class FoldProgress:
     """A watch for learning within a fold, which reports progress over all folds: `fold 2 of 5: tree, penalty 10`.
 
     If learning tries candidates, these take nearly all of the time, so their progress counts for the fold. The progress
-    of other stages cannot be compared, so the bar stays until the fold ends. Samples count in proportion to their rows
-    and are named: `fold 2 of 5, 100 rows: tree`.
+    of other stages is not on the same scale, so the bar does not move until the fold ends. Samples count in proportion
+    to their rows and are named: `fold 2 of 5, 100 rows: tree`.
     """
 
     def __init__(self, watch: Watch, split: Split, fold: tuple[int, int], done: float, units: float) -> None:

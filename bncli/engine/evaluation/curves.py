@@ -1,6 +1,6 @@
 """ROC, precision-recall, gains and reliability curves of each label against all others, and calibration metrics.
 
-With s_t = P(c | x_t), and T(u) and F(u) the weights of the rows with s_t >= u that have label c and another label:
+Let s_t = P(c | x_t). Among the rows with s_t >= u, T(u) is the weight of those with label c, and F(u) of all others:
 
     ROC:               true positive rate T(u) / T(0) over the false positive rate F(u) / F(0)
     precision-recall:  precision T(u) / (T(u) + F(u)) over recall T(u) / T(0)

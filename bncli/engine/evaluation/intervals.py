@@ -9,17 +9,17 @@ metrics here are functions of sums over units, so the sums of all replicates are
     sums[b, m] = sum over u of c[b, u] S[u, m],    S[u, m]: weighted sum over the rows t of unit u of x[t, m]
 
 The AUC of two classes is linear in the counts of each class, up to a term of order 1/n (DeLong, DeLong &
-Clarke-Pearson 1988). With V_t the fraction of the rows of the other class against which row t is ranked correctly, and
-* for values in a replicate,
+Clarke-Pearson 1988). Let V_t be the fraction of the rows of the other class against which row t is ranked correctly,
+and let * mark values in a replicate:
 
     auc* = mean* of V over the rows of one class + mean* of V over the rows of the other - auc
 
 For more classes V_t is the mean over the pairs that include the class of row t. Rows are ranked within the fold that
 predicted them.
 
-The interval is BCa (bias-corrected and accelerated; Efron 1987, JASA 82): with theta the metric, z0 = Phi^-1(fraction
-of replicates below theta), d_u = mean of the jackknife values - the value without unit u, and z = -+1.96, its ends are
-the quantiles of the replicates at
+The interval is BCa (bias-corrected and accelerated; Efron 1987, JASA 82). Let theta be the metric, z0 = Phi^-1(fraction
+of replicates below theta), d_u the mean of the jackknife values minus the value without unit u, and z = -+1.96. The
+ends of the interval are the quantiles of the replicates at
 
     Phi( z0 + (z0 + z) / (1 - a (z0 + z)) ),    a = sum of d_u^3 / (6 (sum of d_u^2)^(3/2))
 
@@ -37,8 +37,8 @@ identity, so that for n units
 
 Penalties make the eigenvalues of -C smaller than 1, which makes this an upper bound. All intervals are widened by the
 factor sqrt(1 + overlap variance / variance of the log-loss over units): their distances from the metric are multiplied
-by it. With F folds it is at most sqrt(F), the factor for folds that err alike. It tends to 1 with the number of rows if
-the number of parameters is fixed and the attributes are informative about the class. Without the second term the
+by it. With F folds it is at most sqrt(F), the factor for folds that err alike. It tends to 1 as the rows grow in number
+if the number of parameters is fixed and the attributes are informative about the class. Without the second term the
 variance is the one given by Bayle, Bayle, Janson & Mackey (2020, NeurIPS 33); Bates, Hastie & Tibshirani (2023, JASA
 119) show how much too narrow such intervals are in small samples, and widen them by many more fits. Blocks by time are
 not widened, because no block is learned from before it is tested.
@@ -50,9 +50,9 @@ Conventions:
   of single units. The variance of a mean is the same on average, and the cost does not grow with the number of units.
 - Row weights are multiplicities: a row of weight 3 counts as three units, unless units are given.
 - The replicates of a proportion of exactly 0 or 1 do not vary, so its interval is Wilson's (1927): all proportions p
-  with |p^ - p| <= z sqrt(p (1 - p) / n), where n is the number of units in the denominator, divided by the square of
-  the widening factor. Wilson's interval is also used for an auc or a balanced accuracy of 0 or 1, where n is multiplied
-  by the proportion of rows of the rarest class.
+  with |p^ - p| <= z sqrt(p (1 - p) / n), where p^ is the observed proportion and n the number of units in the
+  denominator, divided by the square of the widening factor. Wilson's interval is also used for an auc or a balanced
+  accuracy of 0 or 1, where n is multiplied by the proportion of rows of the rarest class.
 - There is no BCa interval (None) if there are fewer than two units, and no interval of the AUC of two classes if there
   are fewer than two rows of a class. ECE has none: in a sample it is biased upwards, so resampling does not show where
   the true value is.
@@ -390,7 +390,7 @@ def bootstrap(sums: Array, figures: Callable[[Array], dict[str, Array]], seed: i
 
 
 def bca_interval(estimate: float, replicates: Array, jackknife: Array) -> Interval | None:
-    """Return the BCa interval of an estimate, from its replicates and its jackknife values (without each unit).
+    """Return the BCa interval of an estimate, from its replicates and its jackknife values (each without one unit).
 
     Undefined values are NaN. Returns None if the estimate is undefined, or if fewer than half of the replicates or
     fewer than two jackknife values are defined.

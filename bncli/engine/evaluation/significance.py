@@ -233,7 +233,8 @@ def paired_t(first: ArrayLike, second: ArrayLike, overlap: float = 0.0) -> Paire
 def corrected_resampled_t(differences: ArrayLike, test_share: float) -> PairedT:
     """Apply Nadeau & Bengio's test to differences per fold, (n,), of the first method minus the second.
 
-    test_share is the fraction of the rows in the test set of each fold, 0 < test_share < 1.
+    test_share is the fraction of the rows in the test set of each fold; BncliError is raised unless it lies strictly
+    between 0 and 1.
     """
     d = np.asarray(differences, np.float64)
     if not 0 < test_share < 1:
@@ -262,6 +263,8 @@ def sign_test(wins: int, losses: int) -> float:
 def holm(p_values: ArrayLike) -> Array:
     """Adjust p-values (m,) by Holm's method; hypotheses whose adjusted p-value is at most the level are rejected.
 
+    Raises BncliError if a value is not a number from 0 to 1.
+
     >>> holm([0.75, 0.125, 0.25]).tolist()
     [0.75, 0.375, 0.5]
     """
@@ -277,7 +280,9 @@ def holm(p_values: ArrayLike) -> Array:
 def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, kind: LossKind = "mean") -> float:
     """Return the geometric mean of first / second after raising both to the floors, or 1 without data sets.
 
-    The losses `first` and `second`, and the numbers of rows behind each mean, have shape (n_data,).
+    The losses `first` and `second`, and the numbers of rows behind each mean, have shape (n_data,). Raises BncliError
+    if the shapes differ, a number of rows is not positive, or a loss is negative or not finite (or 0 if `kind` is
+    "plain").
 
     >>> round(geometric_mean_ratio([0.1, 0.4], [0.2, 0.2], rows=[100, 100]), 12)  # half on one, twice on the other
     1.0
@@ -318,6 +323,8 @@ class Friedman:
 
 def average_ranks(losses: ArrayLike) -> Array:
     """Rank the methods on each data set, 1 for the lowest loss; losses and ranks have shape (n_data, n_methods).
+
+    Raises BncliError if the losses have another shape, or one of them is not finite.
 
     >>> average_ranks([[0.1, 0.3, 0.2], [0.5, 0.5, 0.9]]).tolist()
     [[1.0, 3.0, 2.0], [1.5, 1.5, 3.0]]

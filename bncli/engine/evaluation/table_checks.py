@@ -42,7 +42,7 @@ Conventions:
   since a random sample of rows would hold few copies.
 - Encoded tables are not checked. Row weights are ignored.
 
-Cost: two sorts of the values of each attribute, and N_QUERIES x MOST_ROWS distances. Ranks of rows are not kept.
+Cost: two sorts of the values of each attribute, and N_QUERIES x MOST_ROWS distances.
 """
 
 from __future__ import annotations
@@ -268,7 +268,8 @@ def _examine_in_order(
 def too_good(check: TableCheck, log_loss: float | None, base_log_loss: float | None) -> Finding | None:
     """Return the finding that a held-out log-loss is too good to be true, or None.
 
-    None is also returned if the check has findings, or if a log-loss is unknown.
+    None is also returned if the check has findings, an attribute explains more than half of the class entropy, or a
+    log-loss is unknown.
     """
     if check.findings or log_loss is None or not base_log_loss or check.explained > 0.5:
         return None
@@ -477,7 +478,7 @@ def find_copies(
 
 
 def _compared(column: Column, ranked: RankedValues, rows: Index) -> tuple[Array, Array, float]:
-    """Return a number for each of `rows`, the fraction of all rows with its value, and the probability of a tie.
+    """Return, for each of `rows`, a number and the fraction of all rows with its value; and the chance of a tie.
 
     The distance between two rows in this attribute is the difference of their numbers, but at most 1. The last result
     is the probability that two random rows have the same value.
