@@ -1,4 +1,4 @@
-"""Columns of a score card: a beam search for attributes whose small tables together predict best, then for pairs.
+"""Choose the columns of a score card: single attributes by a beam search, then pairs of attributes one by one.
 
 1. The values of every attribute are joined into at most MOST_GROUPS groups, by their class proportions
    (`bncli.engine.parameters.card_tables.join_values`).
@@ -6,14 +6,16 @@
    gain of one Newton step of its table on the residuals. The TRIED candidates with the highest gain are fitted together
    with the columns of the set, and the WIDTH sets with the lowest penalised loss are kept. Every group of an attribute
    after the first costs COST nats for every class after the first, about what a group gains by chance.
-3. The search ends at `columns` attributes, at half of `rows`, or if no set is better. If the set has more than `rows`
+3. The search ends when the set has `columns` attributes, or half as many as `rows`, or if no larger set is better. If
+the set has more than `rows`
    groups, the groups that cost least to join are joined, and a column that is left with one group is dropped. In that
    case columns are also exchanged, one at a time, as long as the loss of the card with its joined groups falls
    (`card_tables.GroupedFit.exchange`). Laplace's approximation chooses the penalty.
 4. With `pairs`, tables of two attributes are added one at a time. The PAIRS_TRIED pairs with the largest gain on the
-   residuals (`join_codes`) are fitted, and the best one is added if the penalised loss falls. A pair costs COST per
-   distinct cell after the first and class after the first, the logarithm of the number of candidate pairs, and the
-   logarithm of the number of ways to group its values, so that the best of many pairs of noise is not added. If the
+   residuals (`join_codes`) are fitted, and the best one is added if the penalised loss falls. The cost of a pair
+   is COST times the number of its distinct cells after the first times the number of classes after the first, plus the
+   logarithm of the number of candidate pairs, plus the logarithm of the number of ways to group its values. These costs
+   keep out the best of many pairs of noise. If the
    card would exceed `columns` or `rows`, the single attributes that were added last are dropped.
 
 For attributes with a monotonicity constraint, every fit keeps the order of the groups (`card_tables`), and so does the
@@ -21,9 +23,9 @@ gain of a candidate. Groups with equal values then count as one.
 
 Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS (FasterRisk). Conventions: with more than MOST_ROWS rows, a sample is
 searched for columns, and with more than PAIR_ROWS one for pairs. Ties go to the attribute that comes first. Attributes
-with more than MOST_CODES codes are in no pair. Of more than MOST_IN_PAIRS attributes, only the chosen single attributes
-and then the attributes with the largest single gain are combined into pairs. Cost: TRIED times WIDTH fits per column,
-and PAIRS_TRIED per pair.
+with more than MOST_CODES codes are in no pair. If more than MOST_IN_PAIRS attributes are left, only that many are
+combined into pairs: the chosen single attributes first, then those with the largest single gain. Cost: TRIED times
+WIDTH fits per column, and PAIRS_TRIED per pair.
 """
 
 from __future__ import annotations

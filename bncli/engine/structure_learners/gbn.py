@@ -13,11 +13,10 @@ Two nodes count as independent given a set Z of others if
 
 With enough rows, and if every edge is stronger than epsilon, this finds the edges of the network that the rows were
 drawn from (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137; their PowerConstructor, as a
-classifier: Cheng & Greiner 1999, UAI). Relative frequencies make I(A; B | Z) too high by about
-(|A| - 1)(|B| - 1)|Z| / 2N nats (|S| being the number of joint values of S), until there are so few rows that no two
-agree on Z and it falls to 0. So with many values there are too many edges, and a larger epsilon is better; with large
-cut-sets edges are missed. Under `--missing-policy marginalize`, each I comes from the rows in which all its attributes
-are observed.
+classifier: Cheng & Greiner 1999, UAI). Relative frequencies make I(A; B | Z) too high by about (|A| - 1)(|B| - 1)|Z| /
+2N nats where |S| is the number of joint values of S. Only if there are so few rows that no two agree on Z does it fall
+to 0. So with many values there are too many edges, and a larger epsilon is better; with large cut-sets edges are
+missed. Under `--missing-policy marginalize`, each I comes from the rows in which all its attributes are observed.
 
 Conventions: the nodes are the class and the informative attributes. The class is the lowest node, so that an edge whose
 direction nothing else decides leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in
@@ -347,7 +346,7 @@ NodeSum = tuple[Nodes, Nodes]
 
 
 class CellTable(NamedTuple):
-    """The joint values of some nodes that occur (cells), with the code of each node in each cell, and the cell counts.
+    """The cells of some nodes, which are the joint values that occur, with the code of each node and the counts.
 
     `codes` has an array (cells,) per node, and `radices` the number of codes per node (one more than the cardinality of
     an attribute with missing values); `counts` (cells,) has the number of rows in each cell, or their total weight.

@@ -8,9 +8,9 @@ curvature h in each of its cells,
 
 and one Newton step with the penalty lambda gains g^2 / (2 (h + lambda)) in each. By chance alone, g^2 = h on average,
 or less, because the model is fitted already: functions of the class and of single attributes, which are part of a table
-over a pair, have no residuals left. The functions on a table over attributes with r_i values have as many dimensions as
-the table has cells. Each dimension belongs to one subset S of the attributes. `new` is the fraction of the dimensions
-whose subset no family of the model contains:
+over a pair, have no residuals left. The functions on a table over attributes with r_i values form a space with as many
+dimensions as the table has cells. Each dimension belongs to one subset S of the attributes. `new` is the fraction of
+the dimensions whose subset no family of the model contains:
 
     gain = sum over cells c and classes y of (g^2 - new h) / (2 (h + lambda))
     new = sum over subsets S in no family of prod over i in S of (r_i - 1)  /  prod over all i of r_i

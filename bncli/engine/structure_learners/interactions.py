@@ -10,14 +10,15 @@ least the fraction REGION_SHARE of the loss of the model so far. Thus the gradie
 of candidates without fitting any of them, as in GA2M (Lou, Caruana, Gehrke & Hooker 2013, KDD: Accurate intelligible
 models with pairwise interactions).
 
-Candidates are scored twice: all of them with at most 5 equally frequent intervals per attribute (4 from triples on),
-then the best, as many as may join, with cuts of their own, grown on these residuals (`grow_regions`), which they keep
-when they join. A cut must gain more than the fraction CUT_SHARE of that loss. On few rows, where the first fraction is
-below LEAST_GAIN nats, both fractions are ignored. On many rows they exclude gains that are certain but too small to
-matter, and the largest of thousands of chance gains. (On 100,000 rows with 30 attributes, this left a quarter of the
-parameters, and reduced the log-loss by 4 %.) A single attribute has at most 20 intervals of about equal weight, or one
-per 13 rows and attribute if that is more. (40 intervals instead of 20 increased the log-loss by 2 to 4 % on tables with
-few rows per attribute; 100 instead of 20 reduced it by three quarters on a table of 58,000 rows and 9 attributes.)
+Candidates are scored twice. First, all of them are scored with at most 5 equally frequent intervals per attribute (4
+from triples on). Then the best, as many as may join, are scored with cuts of their own, which are grown on the same
+residuals (`grow_regions`) and kept if the region joins. A cut must gain more than the fraction CUT_SHARE of the loss.
+On few rows, where REGION_SHARE of the loss is less than LEAST_GAIN nats, both fractions are ignored. On many rows they
+exclude gains that are certain but too small to matter, and the largest of thousands of chance gains. (On 100,000 rows
+with 30 attributes, this left a quarter of the parameters, and reduced the log-loss by 4 %.) A single attribute has at
+most 20 intervals of about equal weight, or at most rows / (13 x attributes) if that is more. (40 intervals instead of
+20 increased the log-loss by 2 to 4 % on tables with few rows per attribute; 100 instead of 20 reduced it by three
+quarters on a table of 58,000 rows and 9 attributes.)
 
 On wide tables, only the attributes of highest gain over the class frequencies are combined: MOST_COMBINED of them, or
 one per ROWS_PER_COMBINED rows if that is more. On few rows the best of millions of pairs is noise.
@@ -29,10 +30,10 @@ The table of a single attribute with a monotonicity constraint (`bncli.engine.pa
 that the attribute has in any region.
 
 Conventions: with more than SEARCHED_ROWS rows, a stratified sample is searched. The rows that it leaves out can be held
-out from models with these regions (`bncli.engine.parameters.penalty_choice`). Regions of 4 attributes (max_order 5),
-the best n, are found from triples in the same way. Under `--missing-policy marginalize`, the search treats missing
-values as one more level. Cost: two fits, and two weighted counts per row and class for every pair, or pair and third
-attribute, several of them at a time; then the growth.
+out from models with these regions (`bncli.engine.parameters.penalty_choice`). With a larger max_order, at most n
+regions of 4 attributes are found from the triples in the same way, and so on. Under `--missing-policy marginalize`, the
+search treats missing values as one more level. Cost: two fits, and two weighted counts per row and class for every
+pair, or pair and third attribute, several of them at a time; then the growth.
 
 **The cuts of a region** are the grid of cuts that best explains the residuals. The search for cuts uses no rows, only
 the sums of g and h over all codes of a region, made in one pass over the rows for as many regions as memory allows:
@@ -51,16 +52,16 @@ the final fit, chosen on held-out rows, shrinks it.
 A cut splits one attribute throughout the table, so that the cells remain a grid with one grouping per attribute. The
 grid grows cut by cut, each time by the cut, of any attribute, that raises its value most, until no cut raises it by
 more than `least` nats or the table would have too many cells. Residuals of a model with every single attribute show no
-pattern along one attribute alone, so growth begins with one cut in each of the numeric attributes at once: the best
-combination (of evenly spaced positions if attributes have many codes), each cut then moved to its best position. Levels
-of categorical attributes and a missing level are separate from the start.
+pattern along one attribute alone, so growth begins with one cut in every numeric attribute at once. The best
+combination of positions is taken (among evenly spaced ones if attributes have many codes), and each cut is then moved
+to its best position. Levels of categorical attributes and a missing level are separate from the start.
 
 Conventions: the codes of numeric attributes are first joined to neighbouring groups of about equal weight, as many as
-keep a region to MAX_SUMS sums, but never fewer than FEWEST_BINS. With two classes, one is summed and counted twice. A
-region without a numeric attribute is left as it is. Gains are rounded to 12 digits. Ties go to the first attribute,
-then to the lowest cut. Cost: two weighted counts per row, class and region, then a few operations per sum and cut.
-Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al. 2018,
-NeurIPS).
+keep the region within MAX_SUMS sums, but never fewer than FEWEST_BINS. With two classes, one is summed and counted
+twice. A region without a numeric attribute is left as it is. Gains are rounded to 12 digits. Ties go to the first
+attribute, then to the lowest cut. Cost: two weighted counts per row, class and region, then a few operations per sum
+and cut. Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al.
+2018, NeurIPS).
 
 **The fits** (`additive_fit`) are quick and penalised, and accurate enough to find interactions in their residuals.
 Effects are in thermometer coding (`bncli.engine.parameters.effect_coding`), all with the penalty 10. They start at 0,
@@ -106,7 +107,7 @@ REGIONS_PER_ATTRIBUTE = (0, 3, 2, 1)
 The first number is not used, since all single attributes join.
 """
 INTERVALS, ROWS_PER_INTERVAL = 20, 13
-"""A single attribute has at most INTERVALS intervals, or one per ROWS_PER_INTERVAL rows and attribute if more."""
+"""A single attribute has at most INTERVALS intervals, or rows / (ROWS_PER_INTERVAL x attributes) if that is more."""
 CUT_AT = 40
 """The maximum number of groups between which an attribute is cut in a region of several attributes.
 

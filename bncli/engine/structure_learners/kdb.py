@@ -15,6 +15,9 @@ from bncli.watch import Watch, silent
 
 
 def learn(counts: Counts, *, k: int, constraints: ArcConstraints | None = None, watch: Watch = silent) -> Dag:
-    """Return the k-dependence network over the informative attributes."""
+    """Return the k-dependence network over the informative attributes.
+
+    With constraints, raises UsageError as `k_dependence_parents` does.
+    """
     _, parents = k_dependence_parents(counts, k, watch, constraints)
     return Dag(parents, counts.schema.informative, method="kdb", options={"k": k})

@@ -54,7 +54,8 @@ def learn(
 ) -> Dag:
     """Return the network with the lowest leave-one-out or held-out loss, without the attributes that are not chosen.
 
-    With constraints, only networks with all required arcs are candidates.
+    With constraints, only networks with all required arcs are candidates, and UsageError is raised as by
+    `k_dependence_parents`.
     """
     counts = counts.with_missing_levels("skdb", watch)
     data = counts.data
