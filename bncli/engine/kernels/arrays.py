@@ -42,7 +42,7 @@ MANY_ROWS = 1 << 17
 
 
 def distinct(values: NDArray[Whole]) -> NDArray[Whole]:
-    """Return the distinct integers among `values`, (N,), ascending.
+    """Return the distinct integers among values (N,), in ascending order.
 
     Sorting takes a twentieth of the time of `np.unique`, which fills a hash table (numpy 2.4).
 
@@ -75,7 +75,9 @@ def log_softmax(scores: Array, axis: int) -> Array:
 
 
 def sum_in_order(values: Array, axis: int = 0) -> Array:
-    """Return the sum along an axis, adding one value after the other; with several sums, not along the last axis.
+    """Return the sum along an axis, adding one value after the other.
+
+    If there are several sums, `axis` must not be the last axis.
 
     numpy adds the values of a single sum pairwise, but adds in order when it computes several sums along such an axis.
     Always adding in order makes each sum the same to the last bit, however many are computed at once.

@@ -22,7 +22,7 @@ _MOST_SCALED = 2.0**31
 
 
 def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np.dtype[np.unsignedinteger]) -> Codes:
-    """Return the interval of every value, shape (N,): the number of cuts, given in ascending order, below the value.
+    """Return the interval of every value, (N,): the number of cuts below the value; cuts are in ascending order.
 
         code_t = sum over cuts c of [x_t > c],   intervals (-inf, c1], (c1, c2], ..., (cm, inf)
 

@@ -5,9 +5,9 @@
 Here z_ti is 1 if indicator i is active in row t, and q_bt is the weight of the row in block b. A row has one
 configuration in each group of attributes, and its configurations determine the active indicators. Indicators that
 exclude one another form a *set*; the sets are packed under joint codes of up to PACKED values, and every pair of packs
-takes one weighted bincount. Cost: packs^2 / 2 bincounts per block, regardless of the number of indicators; on real
-tables between a tenth and all of the cost of the dense product of 0/1 columns. Real-valued functions of a code with few
-values, several of which may be nonzero in the same row, are packed and counted in the same way.
+takes one weighted bincount. Cost: packs^2 / 2 bincounts per block, regardless of the number of indicators. On real
+tables this takes between a tenth and all of the time of the dense product of 0/1 columns. Real-valued functions of a
+code with few values, several of which may be nonzero in the same row, are packed and counted in the same way.
 """
 
 from __future__ import annotations

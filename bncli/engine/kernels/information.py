@@ -19,8 +19,8 @@ have the variances trigamma(a f_y). Their mean, weighted by f_y, is the variance
 
     v = sum over classes y of f_y trigamma(a f_y)
 
-an empirical-Bayes estimate of the variance of random effects (McCulloch, Searle & Neuhaus 2008, Generalized, Linear,
-and Mixed Models, chapters 2 and 13). Counts (levels, K) may be weights; a class without rows is left out.
+This is an empirical-Bayes estimate of the variance of random effects (McCulloch, Searle & Neuhaus 2008, Generalized,
+Linear, and Mixed Models, chapters 2 and 13). Counts (levels, K) may be weights; a class without rows is left out.
 """
 
 from __future__ import annotations

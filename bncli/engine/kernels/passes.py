@@ -48,7 +48,7 @@ MANY_SCORES = 1 << 16
 SOME_CLASSES = 10
 """Up to this many classes, look-ups for few rows take no longer than sparse products."""
 LOG_FACTORS = 16
-"""The number of normalising sums per logarithm of their product, which is finite because each sum is at most K."""
+"""The number of normalising sums multiplied before taking a logarithm; each is at most K, so the product is finite."""
 
 
 class SparseRows(NamedTuple):

@@ -13,9 +13,9 @@ Stop: after a round that was solved to the tolerance, when the multipliers have 
 
 which is about the increase of f if x is moved to where C x >= 0. The rounds also stop when this sum is at most STILL
 times tolerance f and no larger than in the round before, and f has changed by no more than tolerance f in WINDOW
-rounds, as happens when rounds end early. If rows of C are so stiff that rounding errors dominate, the multipliers drift
-away again: once the sum was at most NEAR f and STALLED rounds have not halved it, the round with the least sum is the
-result. It is also the result when the maximum number of iterations or rounds is reached.
+rounds, as happens when rounds end early. If rows of C are so stiff that rounding errors dominate, the multipliers may
+drift away again. So when the sum has been at most NEAR f and STALLED rounds have not halved it, the round with the
+smallest sum is the result. It is also the result when the maximum number of iterations or rounds is reached.
 
 Conventions: rho begins at the stiffness that the caller gives for each row of C, the curvature of f along it. It grows
 threefold for the rows whose |mu - mu before| / rho is at least LARGE times the largest and has not been halved, unless

@@ -8,9 +8,9 @@ ended. After the last sample, steps use all rows,
     x <- x + a d,    d = -B grad f(x),    a by the line search on f
 
 where B is the L-BFGS update of H_S(x)^-1 by the last steps on all rows (`Pairs`). With H_S^-1 alone, steps along the
-same directions are repeatedly too long or too short, by a half at 16 rows per parameter. The pairs correct this once it
-has been observed; they are dropped when a full step is too long. Products with H_S^-1 come from conjugate
-gradients (`newton_direction`), each of which costs a fraction of a pass (Byrd, Chin, Neveitt & Nocedal 2011, SIAM
+same directions are repeatedly too long or too short (by half, with 16 rows per parameter). The pairs correct this once
+it has been observed; they are dropped when a full step is too long. Products with H_S^-1 come from conjugate gradients
+(`newton_direction`), each step of which costs a fraction of a pass (Byrd, Chin, Neveitt & Nocedal 2011, SIAM
 Journal on Optimization 21); rough products are enough, since the pairs correct them too. Value and gradient are
 computed from all rows, so the optimum is the optimum for all rows; the sample only determines the direction.
 
@@ -26,8 +26,9 @@ soon as the gain of the next one, extrapolated from the last two, is within the 
 with 27,000 parameters: 3 steps and 4 passes, where L-BFGS took 24 passes and two preconditioners of all rows.)
 
 The stopping rules are those of `bncli.engine.optimizers.quasi_newton`, with the predicted decrease g'Bg / 2. Iteration
-0 is the start. Iteration 1 is the optimum of the last sample. If that is no better than the start, it is dropped, and
-the method used on the samples runs on all rows from the start. All other iterations are steps on all rows.
+0 is the start. If samples are minimised, iteration 1 is the optimum of the last one. If that is no better than the
+start, it is dropped, and the method used on the samples runs on all rows from the start. All other iterations are steps
+on all rows.
 
 Counts are in passes over all rows: each evaluation or product on a sample counts as the sample's fraction of the rows,
 and the sums are rounded up.

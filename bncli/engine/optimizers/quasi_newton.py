@@ -6,10 +6,10 @@ curvature changes all along the way, and products with the current Hessian, each
 than stored gradient changes. So `newton` begins with the steps of `lbfgs` and then takes truncated Newton steps.
 
 L-BFGS (Liu & Nocedal 1989, Mathematical Programming 45) builds the inverse Hessian from the last pairs of steps and
-changes of the gradient, on top of the objective's preconditioner: L-BFGS in variables whitened by a factor of it,
-without changing variables. The preconditioner is refreshed from time to time; the pairs stay, since they describe the
-same function. The first trial step along a direction is 1, and the accepted step satisfies the strong Wolfe conditions
-with constants 1e-4 and 0.9 (`wolfe_search`).
+changes of the gradient, on top of the objective's preconditioner. This equals L-BFGS in variables whitened by a factor
+of the preconditioner, but no variables need to be changed. The preconditioner is refreshed from time to time; the pairs
+stay, since they describe the same function. The first trial step along a direction is 1, and the accepted step
+satisfies the strong Wolfe conditions with constants 1e-4 and 0.9 (`wolfe_search`).
 
 Without the preconditioner, L-BFGS is the published method: scipy's L-BFGS-B without bounds, whose directions are -Hg
 with H built from the last SCIPY_PAIRS pairs on top of

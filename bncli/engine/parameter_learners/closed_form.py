@@ -1,6 +1,6 @@
 """Parameters in closed form: `--param map`, `acll` and `acll-uniform` of networks, `kmap` and `kbma` of regions.
 
-map            smoothed relative frequencies (`bncli.engine.parameters.generative`)
+map            logarithms of smoothed relative frequencies (`bncli.engine.parameters.generative`)
 acll           the maximum of the approximate conditional log-likelihood (`bncli.engine.structures.scores`),
                if joint probabilities follow Dirichlet(1, ..., 1, N) or another prior
 acll-uniform   the same, if joint probabilities are independent and uniform
@@ -12,8 +12,8 @@ region,
 
     ln Phi(v) = sum over regions R of c_R ln P(v_R),    P(y | x) = Phi(x, y) / sum over classes c of Phi(x, c)
 
-where submodels P(v_R) are smoothed relative frequencies (`bncli.engine.kikuchi.model_paths`) and c_R are the counting
-numbers.
+where the submodels P(v_R) are smoothed relative frequencies (`bncli.engine.kikuchi.model_paths`) and the c_R are the
+counting numbers.
 
 kmap    the step of highest posterior; the path is kept up to it
 kbma    the average of all steps, P(y | x) = sum over s of weight_s P(y | x, M_s), weight_s = posterior_s / sum of them
@@ -43,7 +43,10 @@ from bncli.watch import Watch, silent
 
 
 def learn_map(counts: Counts, structure: Structure, *, smoothing: str, watch: Watch = silent) -> Parameters:
-    """Return smoothed relative frequencies; computing their conditional log-likelihood takes a pass over the rows."""
+    """Return tables of the logarithms of smoothed relative frequencies; raise BncliError for regions.
+
+    Computing their conditional log-likelihood takes a pass over the rows.
+    """
     return closed_form(counts, generative_tables(counts, structure, smoothing))
 
 
@@ -57,7 +60,7 @@ def learn_acll(
 ) -> Parameters:
     """Return the parameters that maximise aCLL, with `pseudo_counts` N' > 0.
 
-    `class_pair_prior` replaces the prior Dirichlet(1, ..., 1, N) (`prior_approximation`).
+    `class_pair_prior` replaces the prior Dirichlet(1, ..., 1, N) (`prior_approximation`). Raise BncliError for regions.
     """
     k, n = len(counts.schema.labels), counts.class_counts().sum()
     line = dirichlet_approximation(k, n) if class_pair_prior is None else prior_approximation(class_pair_prior, k)
@@ -82,7 +85,8 @@ def learn_kmap(
 ) -> Parameters:
     """Return the Kikuchi-Bayes model of the step with the highest posterior.
 
-    `theta` is the number of prior rows per region, spread evenly over its cells.
+    `theta` is the number of prior rows per region, spread evenly over its cells. Raise BncliError for a network, and
+    for regions with coarser binnings.
     """
     regions = require_regions(structure).regions
     trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
@@ -102,7 +106,7 @@ def learn_kbma(
 ) -> Parameters:
     """Return the posterior-weighted average over all steps of the path, from the class alone to all regions.
 
-    `theta` is as in `learn_kmap`.
+    `theta` and the errors are as in `learn_kmap`.
     """
     regions = require_regions(structure).regions
     trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)

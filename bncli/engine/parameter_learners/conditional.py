@@ -12,7 +12,7 @@ concave (Roos, Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59).
 regions, with one table for each region that no other contains. On regions the generative start is the Kikuchi-Bayes
 model, and the optimum is a maximum-entropy model over the same regions. Tables may also be sums of effects, which are
 then penalised in place of the entries (`bncli.engine.parameters.effect_coding`): with the coding `thermometer` a
-numeric attribute has one step per cut, and with lower orders every subset of a family's attributes has a table of its
+numeric attribute has one step per cut, and with lower orders every subset of a family's attributes has effects of its
 own. The bias is penalised too.
 
 **weighted.** The generative log probabilities, each multiplied by a weight that is learned discriminatively:
@@ -47,7 +47,7 @@ The complete sets are the non-empty sets of attributes that are pairwise joined 
 perfect graph, the subsets of the families. Each attribute's most frequent value is its reference (ties: the first); if
 x_C contains a reference there is no term (Feelders & Ivanovs 2006, "Discriminative scoring of Bayesian network
 classifiers: a comparative study", Third European Workshop on Probabilistic Graphical Models). On perfect graphs these
-are the distributions of free tables; the likelihood is strictly concave except for values that no row has.
+models have the same distributions as free tables; the likelihood is strictly concave except for values that no row has.
 
 **lr-roos.** Logistic regression on the cells with the first class as reference: its column of every table is fixed at
 0.
@@ -128,12 +128,15 @@ def learn_weighted(
     settings: OptimizerSettings,
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the weighted generative tables that maximise the penalised conditional likelihood."""
+    """Return the weighted generative tables that maximise the penalised likelihood; raise BncliError for regions."""
     return optimize(build_space_weighted(counts, structure, smoothing=smoothing, level=level), settings, watch)
 
 
 def build_space_weighted(counts: Counts, structure: Structure, *, smoothing: str, level: int) -> ParameterSpace:
-    """Return the space of weights on the generative tables; `level` decides which entries share a weight."""
+    """Return the space of weights on the generative tables; `level` decides which entries share a weight.
+
+    Raise BncliError for regions.
+    """
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.fitted_rows, tables.families)
     log_theta = tables.cells
@@ -297,7 +300,7 @@ def learn_extended(
 ) -> Parameters:
     """Return network tables that maximise the penalised conditional likelihood.
 
-    With `early_stop` "cv" in the settings, the number of iterations is tuned instead.
+    With `early_stop` "cv" in the settings, the number of iterations is tuned instead. Raise BncliError for regions.
     """
     if counts.data.schema.marginalizes:
         # complete rows do not need these
@@ -313,7 +316,10 @@ def learn_extended(
 
 
 def build_space_extended(counts: Counts, structure: Structure, *, smoothing: str) -> Space:
-    """Return the space of log probabilities, for rows with missing values if these are marginalized."""
+    """Return the space of log probabilities, for rows with missing values if these are marginalized.
+
+    Raise BncliError for regions.
+    """
     if counts.data.schema.marginalizes:
         from bncli.engine.parameter_learners.missing_values import incomplete_space  # complete rows do not need it
 

@@ -1,7 +1,7 @@
 """Network parameters from rows with missing values, by exact inference.
 
-The methods are `--param em` and `apn`; `extended` uses the parameter space. Both methods increase the joint likelihood
-of the class and the known attribute values e_t of each row t,
+The methods are `--param em` and `apn`. (`extended` uses the same parameter space.) Both methods increase the joint
+likelihood of the class and the known attribute values e_t of each row t,
 
     LL = sum over rows t of w_t ln P(y_t, e_t),    E_kj = sum over rows t of w_t P(child = k, parents = j | e_t, y_t)
 
@@ -14,18 +14,19 @@ LL.
 
     theta_kj = (E_kj + a_kj) / sum over k' of (E_k'j + a_k'j)
 
-The expected counts are computed at the previous theta; a are the pseudo-counts of the smoothing rule. Then
+The expected counts are computed at the previous theta; a are the pseudo-counts of the smoothing rule, plus the
+expected counts of a prior if there is one. Then
 
     ln posterior = LL + sum over families, k and j of a_kj ln theta_kj
 
 never falls (Dempster, Laird & Rubin 1977, Journal of the Royal Statistical Society B 39; Lauritzen 1995, Computational
 Statistics & Data Analysis 19). Conventions: a row adds no counts to a family if the child and all its descendants are
 unknown (such counts would only repeat the theta that they come from); rules whose pseudo-counts depend on the data
-(`fgg`, `hdp`) keep their pseudo-counts at the start; a distribution without any counts is uniform; `mle` keeps its
-floor of 1e-10. An iteration that does not raise the posterior, because of rounding or the floor, is dropped. Each
-iteration is reported with LL, and with the negative of the second sum as penalty. EM stops when an iteration raises ln
-posterior by no more than the tolerance times its absolute value, or at the maximum number of iterations. Cost: a pass
-of exact inference per iteration.
+(`fgg`, `hdp`) keep the pseudo-counts that they have at the start; a distribution without any counts is uniform; `mle`
+keeps its floor of 1e-10. An iteration that does not raise the posterior, because of rounding or the floor, is dropped.
+Each iteration is reported with LL, and with the negative of the sum over families as penalty. EM stops when an
+iteration raises ln posterior by no more than the tolerance times its absolute value, or at the maximum number of
+iterations. Cost: a pass of exact inference per iteration.
 
 **apn.** Adaptive probabilistic networks: gradients in softmax coordinates, theta = softmax beta,
 
@@ -42,9 +43,9 @@ would have
 
 and the conditional likelihood about m[y, c] = (K - 1)/K^2 times the weight of cell c, if all classes were equally
 likely. Rows in which an attribute of the family is unknown are spread evenly over its cells. Missing values make both
-likelihoods flat, or curved the wrong way, so that no cheap approximation is much better; it is never refreshed.
-Products with the Hessian are differences of two gradients; where they show no curvature, a truncated Newton direction
-ends. Cost: a product takes a pass of exact inference, the preconditioner none.
+likelihoods flat, or curved the wrong way, so that no cheap approximation is much better, and the preconditioner is
+never refreshed. Products with the Hessian are differences of two gradients; where they show no curvature, a truncated
+Newton direction ends. Cost: a product takes a pass of exact inference, the preconditioner none.
 """
 
 from __future__ import annotations

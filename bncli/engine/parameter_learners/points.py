@@ -5,20 +5,21 @@
    has the grid of their values that gains most on the residuals of the tables before it (`card_tables.join_codes`), and
    its groups are boxes: some values of each attribute. The entries of all groups are fitted together. Laplace's
    approximation of the likelihood of the labels chooses the penalty.
-2. The two groups of a table that cost least to join are joined (only neighbours if the attribute is numeric), in
-   several tables at a time, and all entries are fitted again, until at most `rows` groups are left and every join would
-   cost at least LEAST_COST nats per class beyond the first. If all rows of the card are used, groups are split again
-   and others joined in their place. If at most one row is left, one table at a time gets the groups that are best given
-   the other tables (`card_tables.GroupedFit.exchange`). Joining groups with the entries b1 and b2 costs
-   h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where h1 and h2 are the curvatures of the loss. A table keeps at least two groups,
-   or three if it is over several attributes, unless an exchange replaces it.
-3. The scale makes the largest entry `points`. The entries are rounded one at a time, the largest first, each to the
-   neighbouring integer with the lower loss. With fewer than FEW_POINTS points, single entries then move by 1 while the
-   loss falls by more than TIE.
+2. In rounds, the two groups of a table that cost least to join are joined (only neighbours if the attribute is
+   numeric), in several tables at a time, and all entries are fitted again. The rounds end when at most `rows` groups
+   are left and every join would cost at least LEAST_COST nats per class beyond the first. If exactly `rows` groups are
+   left, groups are split again and others joined in their place. If at least `rows` - 1 are left, one table at a time
+   gets the groups that are best given the other tables (`card_tables.GroupedFit.exchange`). Joining groups with the
+   entries b1 and b2 costs h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where h1 and h2 are the curvatures of the loss. A table
+   keeps at least two groups, or three if it is over several attributes, unless an exchange replaces it.
+3. The scale is chosen so that the largest entry has `points` points. The entries are rounded one at a time, the largest
+   first, each to the neighbouring integer with the lower loss. With fewer than FEW_POINTS points, single entries then
+   move by 1 while the loss falls by more than TIE, in at most SWEEPS rounds.
 4. Base rate and scale are fitted again, so that the total of points gives calibrated probabilities.
 
-Under monotonicity constraints, every fit of steps 2 to 4, and every rounding, keeps the order of the groups of every
-table (`card_tables`). Groups that then have equal entries are joined.
+Under monotonicity constraints, every fit keeps the order of the groups of every table (`card_tables`). Neighbouring
+groups that then have equal entries are joined. If rounding breaks an order, two groups are joined, and the entries are
+fitted and rounded again.
 
 With two classes, points count for the second class. With more, each class has its own points, relative to the mean over
 the classes. Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS: FasterRisk.

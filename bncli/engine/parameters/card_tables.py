@@ -1,4 +1,4 @@
-"""Fits of the small tables of a score card: values joined by their class proportions, penalised logistic regression.
+"""The small tables of a score card: groups of values, with entries fitted by penalised logistic regression.
 
 The score of class y is a bias plus one entry per table, the entry of the group to which the row's value belongs:
 
@@ -28,14 +28,15 @@ from bncli.engine.structures.structure import Family, Grouping
 
 PENALTY = 8.0
 PENALTIES, USUAL_LEAST, PENALTY_ROWS = (32.0, 16.0, 8.0, 4.0, 2.0, 1.0), 4.0, 1_000.0
-"""The penalties to choose from. One below USUAL_LEAST requires a total weight of at least PENALTY_ROWS / penalty."""
+"""The penalties to choose from. A penalty below USUAL_LEAST is tried only if the rows have a total weight of at least
+PENALTY_ROWS / penalty."""
 STEPS, TOLERANCE, JOIN_TOLERANCE = 100, 1e-8, 1e-5
 """The maximum number of steps of a fit; a fit ends when a step gains at most the fraction TOLERANCE of the objective.
 Fits that only prepare the next join, or the choice of the penalty, end at JOIN_TOLERANCE."""
 PSEUDO_ROWS = 0.5
 """The number of rows with the overall class frequencies that are added to each value before values are compared."""
 MOST_PAIRED = 64
-"""With more groups of levels, only neighbours in the order of the frequency of the first class are compared."""
+"""With more groups of levels than this, only neighbours in the order of the first class's frequency are compared."""
 LEAST_COST, LEAST_FALL, MOST_SWAPS = 0.5, 1e-6, 6
 """The cost of a group in nats, for each class beyond the first; the minimum decrease of the objective by a split; and
 the maximum number of splits tried."""
@@ -71,8 +72,8 @@ def joinable_pairs(firsts: Sequence[int], ordered: int, rates: Array | None = No
     """Return the pairs of groups (a < b) that may be joined; `firsts` is the first code of each group.
 
     An interval may be joined to its neighbours, and a missing level, which follows the intervals, to any group. Any two
-    groups of levels of a categorical attribute may be joined; but if there are more than MOST_PAIRED and `rates`, the
-    frequencies of the first class in each group, are given, only neighbours in the order of these frequencies may.
+    groups of levels of a categorical attribute may be joined. But if there are more than MOST_PAIRED groups and `rates`
+    (the frequency of the first class in each group) is given, only neighbours in the order of `rates` may be joined.
     """
     n = len(firsts)
     intervals = sorted((g for g in range(n) if firsts[g] < ordered), key=lambda g: firsts[g])
@@ -174,9 +175,9 @@ def join_codes(
 ) -> tuple[float, tuple[Grouping | None, ...]]:
     """Return the gain of a common table of the attributes, in nats, and the grouping of the codes of each attribute.
 
-    The table is fitted to the residuals (`CardFit.residuals`) by one Newton step (`Grid`). Intervals are cut; levels
-    are first sorted by the leading singular vector of their residuals; a missing level stays alone. A grouping is None
-    if every code is a group.
+    The table is fitted to the residuals (`CardFit.residuals`) by one Newton step (`Grid`). Neighbouring intervals are
+    joined. So are levels, after they have been sorted by the leading singular vector of their standardised residuals. A
+    missing level stays alone. A grouping is None if every code is a group.
     """
     n_labels = max(len(residuals) // 2, 2)
     shape = tuple(attribute.cardinality for attribute in attributes)
@@ -274,7 +275,7 @@ def _logistic(margin: Array) -> Array:
 
 
 class CardFit:
-    """Losses and fits over rows: labels (n,) of K classes, weights `mass` (n,).
+    """Losses and penalised fits on rows with labels (n,) of K classes and weights `mass` (n,).
 
     `raised` is the class whose log-odds follow the orders of tables.
     """
@@ -337,10 +338,11 @@ class CardFit:
         return design
 
     def choose_penalty(self, columns: Sequence[Index], sizes: Sequence[int]) -> None:
-        """Set `penalty` to a member of PENALTIES under which the labels are most likely, by Laplace's approximation.
+        """Set `penalty` to the member of PENALTIES with the highest evidence, by Laplace's approximation.
 
-        Penalties are tried in descending order until the labels no longer become more likely. A penalty is a normal
-        prior of the entries. With more than two classes, each class is approximated separately.
+        The evidence is the probability of the labels, where the penalty is a normal prior of the entries. Penalties are
+        tried in descending order until the evidence no longer rises. With more than two classes, each class is
+        approximated separately.
         """
         n_labels, most, best = self.target.shape[1], -math.inf, PENALTIES[0]
         design = self._design(columns, sizes)
@@ -380,8 +382,8 @@ class CardFit:
 
         `design` is the result of `_design`, if it is known.
 
-        With two classes the method is Newton's, in the log-odds. With more classes the curvature is replaced by
-        Böhning's bound 1/2 (I - 1 1'/K), with which steps never overshoot. If the optimum breaks one of the `orders`,
+        With two classes it takes Newton steps in the log-odds. With more classes the curvature is replaced by Böhning's
+        bound 1/2 (I - 1 1'/K), with which steps never overshoot. If the optimum breaks one of the `orders`,
         one per table, the optimum that keeps them all is returned.
         """
         n_labels = self.target.shape[1]
@@ -440,10 +442,11 @@ class CardFit:
     def _ordered(
         self, design: Array, ridge: Array, beta: Array, rises: Array, steps: int, tolerance: float
     ) -> tuple[float, Array]:
-        """Return the minimum of the objective under orders, and its entries (p, K), from the optimum without orders.
+        """Return the minimum of the objective under orders, and its entries (p, K).
 
-        Every step minimises a quadratic model on the cone of entries that keep the orders. In coordinates in which the
-        model's curvature is the identity, this is a projection of the free minimum (`keep_orders`).
+        `beta` is the optimum without orders. Every step minimises a quadratic model on the cone of entries that keep
+        the orders. In coordinates in which the model's curvature is the identity, this is a projection of the free
+        minimum (`keep_orders`).
         """
         n_labels, before, scores = beta.shape[1], math.inf, design @ beta
         for _ in range(steps):
@@ -568,7 +571,7 @@ class _Joined(NamedTuple):
 
 
 class GroupedFit(CardFit):
-    """Fits over rows whose groups are joined; cells[f] (n,) holds the initial group of each row in table f."""
+    """Fits of tables whose groups are joined and split; cells[f] (n,) holds each row's initial group in table f."""
 
     def __init__(
         self,
@@ -609,10 +612,10 @@ class GroupedFit(CardFit):
         return objective, bias, values
 
     def join(self, rows: int) -> _Joined:
-        """Join groups until at most `rows` are left and no join costs less than a group.
+        """Join groups until the card has at most `rows` rows and no join costs less than a group.
 
-        If exactly `rows` are left, groups are then split again, in descending order of gain; a split is kept if the
-        objective with the costs of groups is lower once other groups have been joined in their place.
+        If it then has exactly `rows` rows, splits of groups are tried, in descending order of gain, and other groups
+        are joined instead. A split is kept if this lowers the objective plus the costs of the groups.
         """
         best = self.join_groups([np.arange(table.size, dtype=np.intp) for table in self.tables], rows)
         tried: set[tuple[int, bytes]] = set()
@@ -710,7 +713,7 @@ class GroupedFit(CardFit):
     def _new_tables(
         self, state: _Joined, most: int, beyond: tuple[int, Index] | None = None
     ) -> list[tuple[int, Index]]:
-        """Return up to TRIED tables with one group that gain most by a Newton step, and their new groups.
+        """Return the tables of one group that gain most by a Newton step, up to TRIED of them, and their new groups.
 
         The costs of the groups are subtracted from the gains. Groups are split one at a time, into two to `most`
         groups. With `beyond`, a table and its groups, only tables that gain more than that table are returned.
@@ -750,7 +753,7 @@ class GroupedFit(CardFit):
                 yield f, g.astype(np.float64, copy=False), h.astype(np.float64, copy=False)
 
     def _divisions(self, g: Array, h: Array, members: Index, ordered: bool) -> tuple[Index, Array, Array]:
-        """Return members, gains and rises of the ways to divide a group in two, by a Newton step.
+        """Return the ways to divide a group in two: its members in order, and the gains and rises by a Newton step.
 
         members (m,) are the initial groups in the group. They are returned in an order such that way k separates the
         first k + 1 members from the others. gains (m - 1,) are the gains of both parts together, up to a factor of 2;

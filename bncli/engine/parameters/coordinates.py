@@ -1,6 +1,7 @@
-"""Coordinates: maps from free parameters to the tables of a classifier, one class per discriminative parameter space.
+"""Coordinates: maps from free parameters to the tables of a classifier, for discriminative learning.
 
-Coordinates map a parameter vector p (P,) to the tables W (K, n_cells): cell 0 is the bias, then family after family.
+Coordinates map a parameter vector p (P,) to the tables W (K, n_cells). Cell 0 is the bias; the cells of each family
+follow in turn.
 They also apply the transpose of the map's derivative:
 
     dCLL / dp_q = sum over y, c of dW[y, c] / dp_q  dCLL / dW[y, c]
@@ -18,8 +19,8 @@ All but `Softmax` are linear, so that `tables(v)` is also the derivative of the 
     ln P(y | x) / P(0 | x) = sum over the predictors active in x of p[y, predictor],    y = 1, ..., K - 1
 
 The predictors of a logistic regression with the fewest parameters (Feelders & Ivanovs 2006) are indicators of complete
-sets. Every attribute has a reference value. For every non-empty subset S of a family's attributes, and all values x_S
-none of which is a reference, there is one predictor, the indicator of x_S. With the intercept,
+sets. Every attribute has a reference value. There is one predictor for every non-empty subset S of a family's
+attributes and every combination x_S of values without a reference: the indicator of x_S. With the intercept,
 
     S[t, y] = p[y, intercept] + sum over S of p[y, x_S(t)],    without the terms with a reference value in x_S(t)
 
@@ -29,8 +30,9 @@ that lies in several families belongs to the first of them:
     W_f[c, y] = sum over subsets S of f's attributes that are in no earlier family of p[y, c_S]
 
 Each predictor has one *holder*: the cell of that family with the values x_S, and references elsewhere. Tables are
-computed from the holders one attribute at a time: to each cell, the cell with that attribute *lowered* to its reference
-is added. Cost: the cells times the attributes of a family; no matrix of predictors by cells is made.
+computed from the holders one attribute at a time: each cell receives the entry of the cell in which that attribute is
+*lowered* to its reference. The cost is the number of cells times the number of attributes of a family; no matrix of
+predictors by cells is formed.
 
 **Softmax.** Every distribution of the network is the softmax of its own parameters:
 
@@ -122,7 +124,7 @@ class EntryCoordinates:
 
 @dataclass(frozen=True)
 class SharedWeights:
-    """Entries that share P parameters: W[y, c] = scale[y, c] p[index[y, c]], both arrays (K, n_cells).
+    """Entries that share P parameters: W[y, c] = scale[y, c] p[index[y, c]], with `scale` and `index` (K, n_cells).
 
     The generative model has p = 1.
     """

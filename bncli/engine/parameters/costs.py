@@ -138,10 +138,10 @@ def describe_large(structure: Structure, schema: Schema, recipe: Recipe) -> str:
 
 
 def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -> str:
-    """Return a hint to fewer parents, a larger --epsilon, a closed form, or leaving out columns, whichever would help.
+    """Return a hint that recommends fewer parents, a larger --epsilon, a closed form, or leaving out columns.
 
-    For regions, it is a lower --max-order or leaving out columns. The hint names the method of the recipe, even if the
-    structure came from a file.
+    For regions, it recommends a lower --max-order or leaving out columns. The hint names the method of the recipe, even
+    if the structure came from a file.
     """
     if not isinstance(structure, Dag):
         return "lower --max-order, or leave out columns with many levels with --ignore"

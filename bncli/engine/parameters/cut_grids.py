@@ -1,4 +1,4 @@
-"""Grids of cuts through a table of several attributes: joined codes with most of the explanatory power of the table.
+"""Grids of cuts through a table of several attributes, chosen to keep most of the explanatory power of the table.
 
 A grid has the sums of the residuals g and of the curvatures h for every combination of codes, as in
 `bncli.engine.structure_learners.interactions`. Its value is the gain of one Newton step of its cells, in nats, beyond
@@ -6,7 +6,7 @@ the gain expected without an effect,
 
     v = sum over cells and classes of (g^2 - h) / (2 (h + penalty))
 
-It grows by the cut that raises its value most.
+It grows one cut at a time, by the cut that raises its value most, after a first cut of every axis with ordered codes.
 """
 
 from __future__ import annotations

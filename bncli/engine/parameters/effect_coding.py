@@ -38,18 +38,18 @@ penalty on sets of several attributes can be raised further, by a factor `beyond
 several families belongs to the family with the finest binning of its attributes (see `structures.regrouping`; ties: the
 first). So an attribute never has a second, coarser curve besides its own.
 
-**Many levels.** The levels of a categorical attribute with many levels (`bncli.engine.data.cutting`) are random
-effects: if they vary with the variance v (`bncli.engine.kernels.information`), a penalty of 1 / v on each is the best.
-The penalty on all parameters is chosen by held-out rows, and levels vary more or less than other effects do. So the
+**Many levels.** If a categorical attribute has many levels (`bncli.engine.data.cutting`), their effects are treated as
+random effects: if they have the variance v (`bncli.engine.kernels.information`), the best penalty on each is 1 / v. But
+one penalty on all parameters is chosen by held-out rows, and levels may vary more or less than other effects do. So the
 block of such an attribute by itself has the factor s_S = sqrt(REFERENCE v), which makes the penalty on its effects the
 penalty on all parameters times 1 / (REFERENCE v). Levels of few rows are shrunk most. (Measured on synthetic tables
-with 100 and 300 levels: the log-loss is 2 to 4 % lower with REFERENCE = 100 than with 30 or 10, because numeric
-attributes, too, often have a penalty of 100.)
+with 100 and 300 levels: the log-loss is 2 to 4 % lower with REFERENCE = 100 than with 30 or 10, because the penalty
+chosen for numeric attributes is often 100 as well.)
 
-**Computation.** A small T is a dense matrix. A large T is never made: it is a product of sparse matrices, one for each
-position in a block, which turns that index of all blocks from effects into codes, and a last one that adds the tables
-of blocks to the tables of families. A pair of attributes with 20 cuts each then takes 16,000 multiplications, where T
-has 160,000 entries.
+**Computation.** A small T is a dense matrix. A large T is applied as a product of sparse matrices, which are multiplied
+out only if they are small. There is one matrix for each position in a block: in all blocks, it turns the index at that
+position from functions into codes. A last matrix adds the tables of the blocks to the tables of the families. A pair of
+attributes with 20 cuts each then takes about 17,000 multiplications, while T has 176,000 entries.
 
 **Generative start.** The generative tables are projected onto the effects. Along every axis a table is written in the
 constant and the functions of that attribute's basis,
@@ -133,7 +133,7 @@ class EffectCoordinates:
 
 @dataclass(frozen=True)
 class EffectBlock:
-    """The effects of a set S of attributes, at `places` of a family.
+    """The effects of a set S of attributes, which are at the positions `places` of a family.
 
     scale is s_S; bases[k] is the basis A (codes, functions) of the attribute at places[k].
     """
@@ -212,10 +212,11 @@ class Effects:
         return weights
 
     def columns(self, chosen: Index) -> Iterator[tuple[int, Index, Array]]:
-        """Yield the columns of T for the parameters `chosen`, ascending, without the bias, block by block.
+        """Yield the columns of T for the parameters `chosen`, one block after the other, without the bias.
 
-        Each item has the family of a block, the positions of its parameters in `chosen`, and their columns of T,
-        (cells of the family, parameters).
+        `chosen` is in ascending order. Each item has the family of a block, the positions of its parameters in
+        `chosen`, and their columns of T, (cells of the family, parameters). Blocks without chosen parameters are
+        skipped.
         """
         # the parameters chosen[a:b] are those of the block
         edges = np.searchsorted(chosen, self.offsets)

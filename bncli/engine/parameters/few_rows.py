@@ -55,8 +55,8 @@ MOST_WORK = 1 << 30
 MOST_CELLS = 1 << 22
 """The maximum number of elements of Z, and of M."""
 RANK = 1e-10
-"""A row counts as in the span of others if its squared distance from it is at most this fraction of the largest squared
-norm of a row."""
+"""A row counts as lying in the span of other rows if its squared distance from that span is at most this fraction of
+the largest squared norm of a row."""
 CALL, EXPONENTIAL, PRODUCT = 5e4, 12.0, 0.6
 """Approximate nanoseconds of an evaluation: fixed, per score, and per matrix element and class."""
 

@@ -43,11 +43,12 @@ of a given the draws, under a Gamma prior of that shape and rate.
 Conventions: the paper averages over a Gibbs sampler; here the equations are solved, so nothing is random. t is exact
 for a known back-off; the approximation is to use estimates for uncertain back-offs and concentrations. Compared with
 400 sweeps of the sampler, TAN and KDB-2 on six tables had between 7 % less and 2 % more log-loss on held-out rows, at a
-tenth of the cost. The paper leaves open which distributions share an a: if distributions with a common back-off share
-it, rather than all of a level, a rule in one class survives the noise in another. It also leaves the prior open: the
-prior of its program (shape 2, rate 1) smooths too little if the parents are uninformative, and a flat prior too much if
-they determine the value; an exponential prior of mean 10 lies between. Cost: only values with counts are processed; a
-sweep takes about a hundred operations for each of them at every level, and 20 to 100 sweeps are usual.
+tenth of the cost. The paper leaves open which distributions share an a. Here distributions with a common back-off
+share it, rather than all distributions of a level, so that noise in one class does not smooth away a strong dependence
+in another. The paper also leaves the prior open: the prior of its program (shape 2, rate 1) smooths too little if the
+parents are uninformative, and a flat prior too much if they determine the value; an exponential prior of mean 10 lies
+between. Cost: only values with counts are processed; a sweep takes about a hundred operations for each of them at every
+level, and 20 to 100 sweeps are usual.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ THETA = 1.0
 def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables:
     """Return the tables of log conditional probabilities, estimated from the counts with smoothing `rule`.
 
-    Raises BncliError for regions.
+    Raise BncliError for regions.
     """
     return family_tables(counts, structure, lambda table, axis: log_conditional(table, rule, axis))
 
@@ -101,7 +102,7 @@ def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts
     """Return the tables that maximise the approximate conditional log-likelihood.
 
     theta of each family is proportional to the class contrasts of its counts, or `pseudo_counts` where these are
-    smaller (`bncli.engine.structures.scores`).
+    smaller (`bncli.engine.structures.scores`). Raise BncliError for regions.
     """
     return family_tables(
         counts, structure, lambda table, axis: log_theta(class_contrasts(table, beta), pseudo_counts, axis)
@@ -111,7 +112,7 @@ def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts
 def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> Tables:
     """Return the tables ln theta of every family that scoring needs, with at most one counting pass over the rows.
 
-    If all classes share the table of a family, each class has the same column.
+    If all classes share the table of a family, each class has the same column. Raise BncliError for regions.
     """
     schema = counts.schema
     structure = only_network(structure)

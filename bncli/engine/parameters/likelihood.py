@@ -40,7 +40,7 @@ PASSES = 20.0
 """Merging must pay off within this number of passes."""
 SAMPLED, FEW_EQUAL = 1 << 12, 0.02
 """The approximate size of the sample in which equal rows are first looked for, and the minimum fraction of duplicates
-among them for which merging is tried."""
+in that sample for which merging is tried."""
 
 
 class _Kernels(NamedTuple):

@@ -10,10 +10,9 @@ If tables share only the attribute i, some row has the lowest difference in all 
 
     s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= t_f[u] for all o_f,    sum over f of t_f[u] = 0
 
-with *slopes* t, one per table and step: the slope of one table may be negative if another offsets it. In this case the
-conditions are exact; if tables share further attributes they are sufficient. One table with i, the *carrier* (the
-attribute's single table if there is one), has the slope that makes the sum 0, so only the slopes of the other tables
-are free.
+with *slopes* t, one per table and step: the slope of one table may be negative if another offsets it. If tables share
+further attributes, these conditions are sufficient but not necessary. One table with i is the *carrier* (the table of i
+alone, if there is one). Its slope is the one that makes the sum 0, so only the slopes of the other tables are free.
 
 Each label j has its own contrast and slopes. For two labels there is one contrast, the log-odds of k. For more labels,
 the log-odds of k against all others are
@@ -26,8 +25,8 @@ linear.
 
 The conditions also hold for rows with missing values. The missing level of another attribute is one of its values; the
 missing level of i itself is not ordered. Tables are averaged over an unknown attribute, and a mean of rising tables
-rises; but a network leaves out the table of an attribute whose own value is unknown, so the slope t_f of a table whose
-child is not i must be at most 0.
+rises. But a network leaves out the table of an attribute whose own value is unknown. So the slope t_f of a table whose
+child is not i must be at most 0: the other tables must satisfy the condition without it.
 
 **Optimization.** The conditions are linear in the tables, and the tables are linear in the parameters p of every space
 that accepts monotonicity constraints. So with the free slopes t in addition to p,

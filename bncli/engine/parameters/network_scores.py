@@ -1,4 +1,4 @@
-"""Scores of a whole network: sums over its nodes, in nats; higher is better.
+"""Scores of a whole network, in nats; higher is better.
 
 `ll`, `bic`, `aic`, `k2` and `bdeu` are scores of the joint distribution of class and attributes: the sum of the family
 scores (`bncli.engine.structures.scores`) over all nodes, including the class. A node without the class as a parent is

@@ -11,11 +11,11 @@ the tolerance `auto` is
 
     ERROR_SHARE (P / 2) / (N H),    H = entropy of the class, in nats
 
-within the bounds TOLERANCE; N H is an upper bound of the objective. Without a penalty (the optimum may then be infinite
-along some directions), under monotonicity constraints, or with fewer than MANY_ROWS rows (MANY_ROWS_OF_EFFECTS, if
-tables are coded as effects), it is the lower bound. (Measured on 100,000 rows with 32,000 parameters: the log-loss of
-other rows differs by less than 0.1 %, after a third of the passes; interactions on 8 tables of 1,000 to 10,000 rows:
-by less than 0.1 %, after 54 to 97 % of the time.)
+within the bounds TOLERANCE; N H is the total loss of predicting the class frequencies. Without a penalty (the optimum
+may then be infinite along some directions), under monotonicity constraints, or with fewer than MANY_ROWS rows
+(MANY_ROWS_OF_EFFECTS, if tables are coded as effects), it is the lower bound. (Measured against the lower bound: on
+100,000 rows with 32,000 parameters, a fit takes a third of the passes; for interactions on 8 tables of 1,000 to 10,000
+rows, fits take 54 to 97 % of the time. In all cases the log-loss of other rows differs by less than 0.1 %.)
 
 **Random starts.** If the parameters are log probabilities of a network, or if values are missing, the likelihood has
 several local maxima (or plateaus on which an optimizer gives up), and the start decides which one is found. A random
@@ -355,7 +355,7 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
 
 
 def _free_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
-    """Return the optimum without monotonicity constraints, from the start or near tables that the settings define."""
+    """Return the optimum without monotonicity constraints; the settings define the start, or tables to start near."""
     space = _in_precision(space, settings)
     problem = Problem(space, settings)
     if settings.near is not None and isinstance(space.coordinates, EffectCoordinates):

@@ -8,7 +8,7 @@ is computed for the lambdas of GRID, from large to small, each in all FOLDS fold
 the held-out rows. Interactions with MANY_ROWS rows or more have FEW_FOLDS folds and larger lambdas as well
 (REGIONS_GRID), and their path ends when the loss exceeds the lowest by the fraction REGIONS_WORSE. The lambda of lowest
 loss is chosen; losses that differ by at most the fraction TIE are tied, and then the larger lambda is chosen. The path
-ends when the loss exceeds the lowest by the fraction WORSE plus SLACK nats, for losses near 0.
+ends when the loss exceeds the lowest by more than the fraction WORSE plus SLACK nats; SLACK matters for losses near 0.
 
 A whole path costs little more than a few of its fits. It starts at the center, the optimum for an infinite penalty. The
 search for the third and later optima starts from the point extrapolated from the last two,
@@ -18,19 +18,19 @@ search for the third and later optima starts from the point extrapolated from th
 since p is smooth in ln lambda. Each search has a preconditioner made where it starts, and a loose tolerance: losses are
 accurate to about 1 in 1,000, less than the differences between them.
 
-With very many rows, the search of interactions leaves out a tenth of them or more (`interactions.searched_rows`). Then
-one structure, that of all rows, serves all fits: some of the rows that the search left out are held out once
-(`split_outside`), and choose the penalty of fits to at most MOST_ROWS_OF_SPLIT of the other rows (`fold_of_split`).
-(Measured on 66,000 rows and 113,000 parameters: a quarter of the rows chooses a penalty that is too large, which costs
+With very many rows, the search for interactions leaves out a tenth of them or more (`interactions.searched_rows`).
+Then all fits use the structure that it found. Some of the rows that the search left out are held out once
+(`split_outside`); they choose the penalty of fits to at most MOST_ROWS_OF_SPLIT of the other rows (`fold_of_split`).
+(Measured on 66,000 rows and 113,000 parameters: a penalty chosen with a quarter of the rows is too large, which costs
 5 % in log-loss.) The reported loss comes from a model fitted to all training rows of the split; its fit starts from the
 tables of the sample, and the final fit starts from its tables. (Measured on 100,000 rows with 30 attributes: a search
 in every fold and fits from zero take twice as long, for the same log-loss.)
 
 Conventions: every fold learns its own cuts and levels, its own structure if that is a network, and its own basis of the
 parameters (the generative probabilities of weighted parameters); only cuts made by hand, and regions with their cuts,
-are those of all training rows. If there are more than ALL_ROWS rows, a quarter of them is used (at least ALL_ROWS, at
-most MAX_ROWS), a stratified sample. Rows of one unit count as one observation wherever the number of held-out rows
-decides how far a choice can be trusted. lambda is the inverse variance of a prior and is relative to the summed
+are those of all training rows. If there are more than ALL_ROWS rows, a stratified sample of a quarter of them is
+used (at least ALL_ROWS, at most MAX_ROWS). Rows of one unit count as one observation wherever the number of held-out
+rows decides how far a choice can be trusted. lambda is the inverse variance of a prior and is relative to the summed
 likelihood, so the chosen lambda is also used for all rows. (Measured: with forty times the rows the best lambda falls
 by up to a factor of ten, and keeping it costs 2 % of the log-loss.) The choice does not depend on the optimizer of the
 final fit. If there is only one unit, none can be held out, and lambda is UNTRIED. With few held-out rows, n, no lambda
@@ -43,9 +43,9 @@ with three learners: the log-loss under constraints is 0.07 % higher than with a
 in two thirds of the cases.)
 
 **Many classes.** With more than MANY_CLASSES classes every fit takes much longer, and each held-out row is informative
-about the tables of all classes. So only the first fold is held out, every second lambda of GRID is tried, a path ends
-at the first lambda that is not better, and the path of a network with more arcs ends if, at the penalty that was best
-with fewer arcs, its loss exceeds the loss with fewer arcs by the fraction WORSE plus SLACK nats. The sample has at
+about the tables of all classes. So only the first fold is held out, every second lambda of GRID is tried, and a path
+ends at the first lambda that is not better. The path of a network with more arcs also ends if, at the penalty that was
+best with fewer arcs, its loss exceeds theirs by more than the fraction WORSE plus SLACK nats. The sample has at
 least ROWS_PER_CLASS rows per class on average, if the table has that many, but no more than MAX_ROWS in all: with fewer
 rows, numeric attributes have fewer cuts, and then another penalty is best.
 
@@ -63,11 +63,11 @@ with scores and frequencies from the other rows of each fold (ties: the largest 
 of a prior that prefers the frequencies. It corrects for the optimism of the chosen penalty, which is the best of many
 on the same rows; without it, factors are too large. If the tables separate the classes almost perfectly, the term would
 outweigh the possible gain, so no factor may raise the loss above the lowest by more than the fraction RISE.
-Conventions: with more than FEW_ROWS rows nothing is shrunk, since the penalty is then chosen well enough; nor are
-parameters that are probabilities of a network, which shrunk tables would no longer be. Cost: a pass over the held-out
-rows for each factor.
+Conventions: with more than FEW_ROWS held-out rows nothing is shrunk, since the penalty is then chosen well enough.
+Parameters that are probabilities of a network are not shrunk either, since they would no longer be probabilities. Cost:
+a pass over the held-out rows for each factor.
 
-**Arcs.** A structure search always finds arcs. On few rows, or below an attribute of many values, they often make
+**Arcs.** A structure search always finds arcs. On few rows, or if a parent has many values, they often make
 predictions of the class worse. So networks with different sets of arcs between attributes are compared on the same
 folds, each with its own path of penalties:
 
@@ -79,10 +79,10 @@ folds, each with its own path of penalties:
 
 A network replaces one with fewer arcs if the log-likelihood of all held-out rows is higher by more than EVIDENCE nats,
 which are odds of 3 to 1. The search is repeated in every fold, on the rows outside it, because arcs found with the help
-of the held-out rows would have an advantage. Conventions: with MANY_ROWS rows or more, the networks are compared on the
-first FEW_FOLDS folds, and all folds choose the penalty of the chosen network. `supported` is compared if it has arcs,
-but no more than the fraction FEW of all, because a network with nearly the same arcs has nearly the same loss. The path
-of a network begins near the penalty that was best with fewer arcs.
+of the held-out rows would have an advantage. Conventions: with MANY_ROWS held-out rows or more, the networks are
+compared on the first FEW_FOLDS folds, and all folds choose the penalty of the chosen network. `supported` is compared
+if it has arcs, but no more than the fraction FEW of all, because a network with nearly the same arcs has nearly the
+same loss. The path of a network begins near the penalty that was best with fewer arcs.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ With z_t the indicators of row t's cells, the Hessian of -CLL couples the classe
     H_yy' = sum over rows t of w_t P(y | x_t) (1[y = y'] - P(y' | x_t)) z_t z_t'
 
 It is summarised by one Gram matrix per class, C_y = sum_t w_t q_ty z_t z_t', which
-`bncli.engine.kernels.preconditioning` turns into approximate inverses. The factor q of a row is such that the summary
-of this row alone, 1[y = y'] q_y - q_y q_y' / sum(q), has the trace of its Hessian:
+`bncli.engine.kernels.preconditioning` turns into approximate inverses. The factor q of a row is chosen so
+that the summary of this row alone, 1[y = y'] q_y - q_y q_y' / sum(q), has the same trace as the row's Hessian:
 
     q_y = h_y / (1 - sum_k h_k^2 / (sum_k h_k)^2),    h_y = P(y | x) (1 - P(y | x))
 
@@ -33,21 +33,23 @@ curvature comes mainly from the penalty are left out of the sums, since the diag
 the diagonal of C_y; after a refresh it comes from all rows, because in some cells hardly any row is uncertain.
 
 **Flat directions.** Some directions of the tables change no score: what one family adds for a value, another subtracts.
-In every row, the sum of the cells of a family that have value v of attribute i is the indicator of that value, in each
-family over i, and the sum of all cells of a family is the bias. With R the sums of cells,
+In every row, the indicators of a family's cells with value v of attribute i sum to the indicator of that value,
+whichever family over i is taken. The indicators of all cells of a family sum to 1, as does the bias. With R the sums of
+cells,
 
     N = differences of columns of R,    sum over cells c of N[c, j] z_t[c] = 0 in every row t
 
-Along N the likelihood is flat, and only the penalty lambda has curvature. A preconditioner Q that uses only the rows of
-every cell is hundreds of times too stiff there: steps with Q leave the span of the rows, and it takes long to return.
+Along N the likelihood is flat, and only the penalty lambda has curvature. A preconditioner Q that considers only the
+rows of each cell is hundreds of times too stiff there: its steps leave the span of the rows, and it takes many
+iterations to return.
 If tables are W = s p for a factor s per cell, the directions are N / s, and
 
     Q + N' (N'^T N')^-1 N'^T / lambda,    N' = N / s
 
-times the Hessian has the eigenvalue 1 along them; its other eigenvalues are those of Q times the Hessian without the
-part along them: H N' = lambda N', so Q times the Hessian is block triangular. If s differs between the classes,
-(N'^T N')^-1 is computed from the mean over the classes of its correlations. Equal sums over pairs of values are not
-included.
+times the Hessian has the eigenvalue 1 along them. Since H N' = lambda N', Q times the Hessian is block triangular, so
+the other eigenvalues are those of Q times the Hessian without the part along these directions. If s differs between the
+classes, (N'^T N')^-1 is computed from the mean over the classes of its correlations. Equal sums over pairs of values
+give further flat directions, which are not included.
 
 **Many classes.** With more than MANY_CLASSES classes, a dense block per class would take longer than the passes that it
 saves, and a sample of the rows has few of each class. But P(y | x) (1 - P(y | x)) is then nearly P(y | x), so H_yy is
@@ -121,13 +123,13 @@ MAX_ENTRIES = 1 << 22
 LEAST_ROWS = 1 << 12
 """The minimum number of rows sampled, regardless of the budget; if there are fewer, all are used."""
 MANY_ROWS, LEAST_OF_MANY = 3_000, 1 << 10
-"""For effects, with more than MANY_ROWS rows, the minimum is only LEAST_OF_MANY, since effects vary less than cells.
+"""For effects of more than MANY_ROWS rows, at least LEAST_OF_MANY rows are sampled, since effects vary less than cells.
 
 The same minimum holds for cells with more than MANY_CLASSES classes, whose matrices would cost more than the passes
 that they save.
 """
 CELLS_OF_PREDICTOR = 4.0
-"""The factor of lambda for predictors, chosen by experiment."""
+"""The factor that converts a penalty on predictors into a penalty on cells, chosen by experiment."""
 START_PASSES = 15.0
 """The budget of the first preconditioner, in passes."""
 MOST_FLAT = 1024
@@ -167,8 +169,8 @@ class Whitening:
 
     `weights` are the weights of all cells, or the masses of effects, which are their weighted sums of squares over the
     rows. `flat` holds the flat directions, or None if there are none or they are not used; they are used only if every
-    table entry is a multiple of its own parameter. `packings` and `values` cache how effects are looked up, and the
-    effects of few rows; their keys are the size of the subspace and the number of dense blocks.
+    table entry is a multiple of its own parameter. `packings` caches how effects are looked up, and `values` the
+    effects of the rows if there are few; their keys are the size of the subspace and the number of dense blocks.
     """
 
     likelihood: ConditionalLikelihood

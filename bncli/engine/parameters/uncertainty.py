@@ -1,4 +1,4 @@
-"""The uncertainty of fitted tables, from which scoring makes intervals of probabilities (`fit --intervals`).
+"""The uncertainty of fitted tables, from which scoring computes intervals of probabilities (`fit --intervals`).
 
 **Closed form** (`map`). Each distribution of the network has a Dirichlet posterior whose parameters are the smoothed
 counts, alpha = N + pseudo-counts. So the entries are independent between families and classes, with
@@ -28,20 +28,20 @@ If the deviations would have more than MOST_NUMBERS elements, the entries are tr
 The scale s is chosen so that the mean variance of the scores of training rows is right: the mean over rows and classes
 of the variance of S_ty - mean over c of S_tc. Its value under Sigma is estimated by PROBES draws (`posterior_draws`).
 
-**Class weights** v_y are factors of the row weights, w_t = u_t v_{y_t}, which count as known. They do not count as
-rows: the counts of Dirichlet distributions are divided by them, and the covariance of the parameters is the sandwich
-(Huber 1967; White 1982, Econometrica 50), with the covariance of the weighted gradient as the model expects it,
+**Class weights** v_y are factors of the row weights, w_t = u_t v_{y_t}, and are treated as known. They do not count
+as rows: the counts of Dirichlet distributions are divided by them, and the covariance of the parameters is the sandwich
+(Huber 1967; White 1982, Econometrica 50), with the covariance of the weighted gradient that the model implies,
 
     Sigma (J' G J + m lambda I) Sigma,    G = sum over rows of u_t E v_y^2 (e_y - P_t)(e_y - P_t)' x x_t x_t'
 
 where the labels y of a row have probabilities proportional to P_ty / v_y, e_y is the indicator of y, and m is the mean
 of the factors over the rows, so that the same factor in all weights and the penalty changes nothing.
 
-**The prior.** The penalty that predicts best is larger than the prior of the parameters: it also makes up for
-predictions by the optimum alone, which are more extreme than posterior means. With few rows, intervals based on it
-would be too narrow. So up to FEW_ROWS rows the posterior is averaged over penalties around the chosen one, lambda times
-each of FACTORS, with weights proportional to the likelihood of held-out rows (five folds, or one with many parameters)
-under the posterior predictive distribution
+**The prior.** The penalty that predicts best is larger than the inverse variance of the parameters: it also makes up
+for predictions by the optimum alone, which are more extreme than posterior means. With few rows, intervals based on it
+would be too narrow. So with at most FEW_ROWS rows the posterior is averaged over penalties around the chosen one,
+lambda times each of FACTORS, with weights proportional to the likelihood of held-out rows (five folds, or one with many
+parameters) under the posterior predictive distribution
 
     P(y | x_t) = E softmax_y S_t,    S_t normal under the Laplace approximation
 
@@ -52,8 +52,9 @@ first order, since parameters may be further from their center c than expected u
 
     sqrt(weight) (J p_lambda' - W),    lambda J Sigma (p - c)
 
-Independent entries are neither averaged nor widened. If the rows are too few to compare penalties, the strong penalty
-that is used is no estimate of the spread of the parameters: their prior is then standard normal, lambda = UNIT_PENALTY.
+None of this is done if the entries are treated as independent. If the rows are too few to compare penalties, the strong
+penalty that is used is no estimate of the spread of the parameters: their prior is then standard normal, lambda =
+UNIT_PENALTY.
 
 Sources: MacKay 1992, "A practical Bayesian framework for backpropagation networks", Neural Computation 4, and
 "The evidence framework applied to classification networks", Neural Computation 4.
@@ -100,7 +101,7 @@ UNIT_PENALTY = 1.0
 JITTER = 1e-6
 """The fraction of the standard deviation that is added to keep a covariance positive definite."""
 LEAST_WEIGHT = 0.02
-"""Penalties with a lower weight are left out."""
+"""Penalties with less than this fraction of the total weight are left out."""
 PREDICTIVE_DRAWS = 300
 PROBES = 16
 PRECONDITIONER_COST = 3.0
@@ -140,7 +141,8 @@ def posterior_variances(
 ) -> ParameterUncertainty:
     """Return the variances of the table entries under the Dirichlet posteriors of `--param map`.
 
-    If missing values are marginalized, the covariances described in the module docstring follow, with reversed sign.
+    If missing values are marginalized, the covariances described in the module docstring, with reversed sign,
+    are appended as further columns.
     """
     from scipy.special import polygamma
 
@@ -181,6 +183,8 @@ def laplace(
     class_weights: Array | None = None,
 ) -> ParameterUncertainty:
     """Return the Laplace approximation at the optimum of the parameters.
+
+    It consists of deviations or, if these or the covariance would be too large, of variances of independent entries.
 
     settings: the settings of the optimization. folds: rows to learn from and held-out rows, which determine the weights
     of the penalties; with more than FEW_ROWS rows, the list may be empty. class_weights: the factors per class (K,)

@@ -8,8 +8,9 @@ and gives it the weight w_t / q_t. m_f(c, y) is the weight of the rows of class 
 family of one cell. W is the weight of all rows and L the number of pairs (cell, class) that occur, which is
 sum_t w_t l_t. l_t is an upper bound, up to the spread of P(y | x), of the leverage of the row: if rows are drawn by
 their leverage, every direction of the Hessian is estimated equally well (Cohen, Lee, Musco, Musco, Peng & Sidford 2015,
-Uniform sampling for matrix approximation, ITCS). A pair (cell, class) with few rows keeps them all: its expected number
-of rows in the sample is at least n / (2 L), or all. The other half is drawn evenly, which bounds the weights.
+Uniform sampling for matrix approximation, ITCS). A pair (cell, class) with few rows keeps them all: the
+expected number of its rows in the sample is at least n / (2 L), or all of them. The first term of r_t draws the other
+half of the sample evenly, which bounds the weights.
 
 The samples are nested because row t is in a sample if u_t < q_t for a single uniform number u_t. The weights of each
 class are scaled to the weight of the class in all rows. Random numbers are drawn block by block, with one generator per
