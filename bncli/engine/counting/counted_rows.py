@@ -1,8 +1,8 @@
-"""Contingency tables of rows that are counted in parts, and their sums: exact regardless of the parts and their order.
+"""Contingency tables of rows that are counted in parts, and their exact sums, which do not depend on the parts' order.
 
-All parts are encoded with the same cuts. Merging reconciles the parts: an attribute gets a code for missing values, its
-last, if any part has a missing value of it, and all parts get the same labels. Attributes with a single code are left
-out of every table, since they do not change it.
+All parts are encoded with the same cuts. When they are merged, all get the same labels. An attribute gets a code for
+missing values, as its last code, if it has one in any part. Attributes with a single code are left out of every table,
+since they do not change it.
 
 Counts are int64 and sum to at most 2^53, so that float64 represents them exactly when a model is learned. Sums with a
 `decay` F, in time order,

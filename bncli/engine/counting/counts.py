@@ -5,11 +5,10 @@ learners need, are counted together (`bncli.engine.counting.table_batches`). Cou
 weights.
 
 A table counts the rows in which all its attributes are observed (available cases). Internally an attribute with missing
-values has one more value, "unobserved", so that the margins of a table count all rows; tables are returned
-without it.
+values has one more value, "unobserved", so that the margins of a table count all rows; tables are returned without it.
 
 Tables that were counted before may take the place of the rows (`StoredTables`). Their margins are known too; requesting
-any other table, or the rows, is an error.
+any other table, or the rows, raises BncliError.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Prior(Protocol):
 
 @dataclass(frozen=True)
 class Counts:
-    """The contingency tables of one data set; `tables` counts those that are not known yet in a single pass.
+    """The contingency tables of one data set; `tables` counts those requested but not known in a single pass.
 
     A `prior` is added to the results of `tables` and `fitted_rows`, but not of `pair_batches`.
     """
@@ -98,11 +97,13 @@ class Counts:
         return any(self.source.n_missing)
 
     def with_missing_levels(self, method: str, watch: Watch) -> Counts:
-        """Return the counts of the same rows with missing values as one more level; self if nothing is missing.
+        """Return the counts of the same rows with missing values as one more level, or self if nothing is missing.
 
         A score is a sum over rows. If it were a sum over the rows in which a whole family is observed, a search would
         compare sums over fewer and fewer rows as parents are added, and favour attributes with missing values. The
         network that the search finds is still learned and used with missing values marginalized.
+
+        If anything is missing, the returned counts have no prior. Raises BncliError if the rows are not known.
         """
         data = self.data
         if not any(data.n_missing):

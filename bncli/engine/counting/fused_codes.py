@@ -8,13 +8,13 @@ table to fit the second-level cache. Then one look-up serves the whole group, an
 
     S[t] = sum over groups g of E_g[code_g(t)],    E_g[u] = sum over families f in g of W[cell_f(u)]
 
-Cells of all families are numbered in one range: cell 0 is the bias, always active; then family after family. Building
-costs as much as a few passes; `fuse` renumbers by presence, and sorts only if rows are so few that one group holds all
-families.
+The cells of all families are numbered in one range. Cell 0 is the bias, which is always active, and the cells of the
+families follow, one family after another. Building the groups costs as much as a few passes over the rows. `fuse` marks
+the values that occur to renumber them; it sorts rows only if they are so few that one group holds all families.
 
-The number of possible joint values is a product of cardinalities; those that occur in N rows are at most N. Joint codes
-grow by one attribute at a time, and after each step the values that occur are renumbered in the order of the old number
-and the attribute's value:
+The number of possible joint values is a product of cardinalities, but at most N of them occur in N rows. Attributes are
+added to joint codes one at a time, and after each step the values that occur are renumbered, in the order of the old
+number u and then of the attribute's value x. If the attribute has |X| values,
 
     new code of (u, x) = rank of u |X| + x among those that occur
 
@@ -42,9 +42,9 @@ from bncli.engine.structures.structure import Family
 FusedCodes = Sequence[Integers]
 """The codes of a block's rows in each group: a list of arrays (rows,), or an array (groups, rows)."""
 MAX_JOINT = 1 << 22
-"""A further family is not added to a group if its observed configurations times an attribute's values exceed this."""
+"""No family is added to a group if the group's observed configurations times the values of an attribute exceed this."""
 WIDE_BYTES = 200 << 20
-"""Codes are kept in 8 bytes each, ready for indexing, up to this total size, otherwise in the narrowest type."""
+"""Codes take 8 bytes each, ready for indexing, if they all fit into this many bytes; otherwise the narrowest type."""
 MANY_ROWS = 1 << 18
 """With at least this many rows per block, freed memory is returned to the system at once."""
 NUMBERS_AT_A_TIME = 1 << 14
@@ -168,7 +168,7 @@ def _depth_first(families: Sequence[Family]) -> list[int]:
 def _fuse_distinct_rows(
     data: Dataset, families: Sequence[Family], offsets: list[int], order: list[int]
 ) -> tuple[Index, FusedCodes]:
-    """Return the members and codes of one group of all families, for rows too few to make that group too large.
+    """Return the members and codes of one group of all families, for so few rows that it cannot become too large.
 
     The configurations are the distinct rows, numbered as adding one family after the other would number them.
     """

@@ -1,18 +1,19 @@
 """Many contingency tables in one pass over the rows: of all pairs of attributes, or of families with one more parent.
 
-*Pairs.* Counting the tables n[x_i, x_j, y] pair by pair costs n(n-1)/2 increments per row. Attributes with few values
-are therefore joined into *super-attributes* of at most S joint values; pairs of these are counted, and the table of two
-attributes is a margin of the table of their super-attributes:
+*Pairs.* With m attributes, counting the tables n[x_i, x_j, y] pair by pair costs m(m-1)/2 increments per row.
+Attributes with few values are therefore joined into *super-attributes* of at most S joint values; pairs of these are
+counted, and the table of two attributes is a margin of the table of their super-attributes:
 
     n[a, b, y] = sum over the joint values u with i's value a, and v with j's value b, of n[u, v, y]
 
-All margins of two super-attributes are two products with 0/1 matrices. S is chosen by the cost model
-4 ns N G(G-1)/2 + 1 ns (cells of all tables) with G super-attributes. Counts are exact integers, or sums of row weights.
-Instead of counts per class, the tables may have sums of any per-row values (`pair_sums`); all of them are summed for
-one pair before the next, so that the joint codes of a pair are computed once.
+All margins of a pair of super-attributes are computed by two products with 0/1 matrices. S is chosen so that the
+estimated cost is lowest, which for G super-attributes is 4 ns N G(G-1)/2 + 1 ns (cells of all tables). Counts are exact
+integers, or sums of row weights. Instead of counts per class, the tables may have sums of several values per row
+(`pair_sums`). For each pair, all values are summed before the next pair, so that its joint codes are computed once.
 
-*Families.* For a child i with the attribute parents P and every candidate j the table n[x_i, (x_P, x_j), y] is needed
-(`tables_with_one_more`). The cells of (i, P, class) are numbered once per row; each candidate adds one digit:
+*Families.* To add a parent to a child i with the attribute parents P, a search compares candidates j. It needs the
+table n[x_i, (x_P, x_j), y] of each (`tables_with_one_more`). The cells of (i, P, class) are numbered once per row; each
+candidate adds one digit:
 
     cell_j(t) = cell(t) r_j + x_j(t),    r_j the number of values of j
 
@@ -75,7 +76,7 @@ class PairBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class SuperAttribute:
-    """Attributes, ascending, whose joint values are one code; `shape` has their cardinalities."""
+    """Attributes, in ascending order, whose joint value is one code; `shape` has their cardinalities."""
 
     attributes: tuple[int, ...]
     shape: tuple[int, ...]
@@ -86,7 +87,7 @@ class SuperAttribute:
 
     @cached_property
     def margins(self) -> Array:
-        """The 0/1 matrix (values of all attributes in turn, joint values): 1 if the joint value contains the value."""
+        """The 0/1 matrix (values of each attribute in turn, joint values): 1 if the joint value includes the value."""
         digits = np.unravel_index(np.arange(self.size), self.shape)
         # (values of the attribute, joint values) for each attribute
         return np.concatenate(
@@ -114,7 +115,10 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
 
 
 def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]) -> Iterator[PairBatch]:
-    """Yield every pair of `attributes` once, with sums of columns[s] (C, rows of block s) per cell as `counts`."""
+    """Yield every pair of `attributes` once, in batches whose `counts` are sums of C values per row.
+
+    columns[s] (C, rows of block s) has the values of the rows of block s.
+    """
     n_columns = len(columns[0])
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
     for pairs in in_rounds(_pairs(supers), lambda pair: _n_joint(supers, *pair) * n_columns, ROUND):

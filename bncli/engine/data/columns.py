@@ -1,4 +1,4 @@
-"""Raw tables, the input of the engine: columns by name as they were read, before any cut is known; class weights.
+"""Tables, the input of the engine: columns by name, as they were read or already coded. Also, class weights.
 
 Class weights: the weight of a row is multiplied by the factor v of its class before anything is learned.
 
@@ -6,7 +6,7 @@ Class weights: the weight of a row is multiplied by the factor v of its class be
 
 K is the number of classes that have rows, and n the sum of all n_k. A model learned with class weights predicts as if
 the classes had the weighted frequencies; `bncli.engine.prediction.scoring` converts its predictions to other
-frequencies. An integer v has the same effect as v copies of each row.
+frequencies. An integer v has the same effect as v copies of each row of the class.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ class Columns:
 
     `label` is None if the rows have no class column (scoring); `weights` is None if every row weighs 1. `origin` is
     None unless columns are coded. `split_by` is None if each row is a unit and the rows have no order in time.
-    `known_cuts` saves a discretizer the sorting of columns that were sorted before. The levels of a column are in
-    numeric order if all are numbers, and in the order of code points otherwise; `--positive` may swap two labels.
+    `known_cuts` holds cuts that were found before, so that they need not be computed again. The levels of a column are
+    in numeric order if all are numbers, and in the order of code points otherwise; `--positive` may swap two labels.
     """
 
     n_rows: int

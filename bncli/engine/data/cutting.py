@@ -9,14 +9,16 @@ of the rows, and the data set consists of the same codes, so a column is encoded
 Pooling: a table over an attribute of hundreds of levels has more cells than there are rows, and it fits noise. The
 levels of such an attribute are pooled, except where the rows show that their class proportions differ
 (`bncli.engine.kernels.value_grouping`). If they show no difference, one level is left, and the attribute is not
-informative. With the rule `auto`, an attribute is pooled if it has more than FEW levels and more than the square root
-of the training weight, because a table of two such attributes would have more cells than there are rows. With an
-integer as the rule, an attribute is pooled if it has more levels than that.
+informative unless it has a missing level. With the rule `auto`, an attribute is pooled if it has more than FEW levels
+and more than the square root of the training weight, because a table of two such attributes would have more cells than
+there are rows. With an integer as the rule, an attribute is pooled if it has more levels than that, and at most that
+many are left.
 
 With `shrinks` (interactions and `--structure auto`), the rule `auto` pools only levels of weight below LEAST_ROWS, and
 those beyond the MOST_KEPT most frequent. The effects of the others are shrunk by their penalty
-(`bncli.engine.parameters.effect_coding`), which on tables with names of 30 to 1,000 levels lowers the log-loss by 1 to
-2 % (`tests/published/levels.md`). If levels do not vary beyond chance, one level is left here, too.
+(`bncli.engine.parameters.effect_coding`), which lowers the log-loss by 1 to 2 % on tables whose attributes have 30 to
+1,000 levels (`tests/published/levels.md`). If the class proportions do not vary between levels beyond chance, one level
+is left here, too.
 
 Missing values stay a separate level. After pooling, the levels are ordered by the first value of each, but with
 `shrinks` those that were pooled come last. A level of several values is named after its most frequent ones; such a name
@@ -376,7 +378,7 @@ def needs_pooling(attribute: CategoricalAttribute, rule: PoolingRule) -> bool:
 
 
 def has_many_levels(attribute: Attribute) -> bool:
-    """Return whether an attribute is categorical, with more levels than FEW and the square root of its total weight."""
+    """Return whether an attribute is categorical, with more than FEW levels, and more than sqrt(its total weight)."""
     n = attribute.n_values
     return isinstance(attribute, CategoricalAttribute) and n > FEW and n * n > sum(attribute.frequencies)
 

@@ -2,14 +2,14 @@
 
 Learners request sums over rows; they never loop over rows. `data.reduce(kernel, *broadcast)` divides the rows into at
 most 16 row blocks (more for very many rows), lets `kernel(block, *broadcast)` sum over each, and adds the partial
-results in order. `data.map` returns the results of all blocks instead, for state per row. The blocks depend only on the
-number of rows N, and partial sums are added in block order, so neither the number of threads nor the machines that hold
-the blocks change a bit of the result. Kernels are module-level functions of arrays.
+results in order. `data.map` returns the results of all blocks instead of their sum, for example to keep state per row.
+The blocks depend only on the number of rows N, and partial sums are added in block order, so neither the number of
+threads nor the machines that hold the blocks change a bit of the result. Kernels are module-level functions of arrays.
 
 A schema maps every value of a raw column to a small integer, its code:
 
     numeric      the interval of the value, 0 .. m
-    categorical  the position of the level in the schema's order, by name, or of the level that it was pooled to
+    categorical  the position in the schema of the level of that name, or of the level into which it was pooled
     missing      the missing level (the last code), if the attribute has one
     unknown      one past the last code: a value never seen in training, or a missing value without a missing level
 

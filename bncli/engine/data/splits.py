@@ -25,6 +25,7 @@ out, and the training rows of their units are left out instead.
 
 **Samples.** A stratified sample takes rows at regular distances, after ordering all rows by class and shuffling them
 within classes.
+
 Nested samples are prefixes of one order of the rows, in which the m-th of the n_c rows of class c has the position
 
     (m + 1/2) / n_c,    m = 0 .. n_c - 1
@@ -55,7 +56,7 @@ LEAST_UNITS = 5
 BLOCKS = 5
 """The default number of blocks in time order."""
 FEW_HELD_OUT = 0.25
-"""If at most this fraction of the last rows belongs to new units, the units of these rows are left out of training."""
+"""If at most this fraction of the last rows belongs to new units, all units of these rows are left out of training."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The `.codes` file: discretized rows, which every learning command accepts in place of a table.
 
 It is an ordinary, uncompressed Arrow IPC file with one column per attribute, then the class, then the row weights if
-there are any. Codes are uint8, or uint16 if an attribute has many; weights are float64; nothing is null. Each record
-batch is a row block (`block_bounds`), so learning works on the memory-mapped file and several processes share it.
+there are any. Codes have the narrowest unsigned type that holds them, usually uint8. Weights are float64, and nothing
+is null. Each record batch with rows is a row block (`block_bounds`), so learning works on the memory-mapped file, which
+several processes can share.
 
 The header is JSON under one key of the Arrow schema's metadata, and defines the meaning of the codes:
 
@@ -15,17 +16,17 @@ The header is JSON under one key of the Arrow schema's metadata, and defines the
 null for all.
 
 The last batch has no rows. Its metadata hold facts that are known only after all rows are written: the number of rows
-per code and a checksum of the weights, by which damage is detected, and a sample of the rows as they were read.
-Choosing a penalty discretizes this sample anew. It is a compressed Arrow stream with the same columns as the codes:
-numeric columns (including parts of dates) as numbers, categorical columns as dictionary arrays. The sample has its own
-checksum, which files written by early versions lack.
+per code and a checksum of the weights, by which damage is detected, and a sample of the rows as they were read. To
+choose a penalty, `fit` discretizes this sample anew. It is a compressed Arrow stream with the same columns as the
+codes: numeric columns (including parts of dates) as numbers, categorical columns as dictionary arrays. The sample has
+its own checksum, which files written by early versions lack.
 
-If another process truncates a mapped file, the system sends SIGBUS to the process that reads the lost part, which ends
-it without a message. Python cannot handle this signal: its handlers run between two instructions of Python, and the
-instruction that failed never ends. Therefore
+If another process truncates a mapped file, the system sends SIGBUS to the process that reads the lost part. By default,
+this signal ends the process without a message. Python cannot handle this signal: its handlers run between two
+instructions of Python, and the instruction that failed never ends. Therefore
 
 - small files are read into memory at once;
-- the size of a mapped file is compared with that at the beginning after each pass over it;
+- after each pass over a mapped file, its size is compared with its size at the beginning;
 - a handler installed through ctypes prints the error and exits with code 1 if the file is truncated during a pass.
 
 The handler cannot clean up. Output files have no name until they are complete (`atomic`), so no half-written file
@@ -90,7 +91,7 @@ _EDGE = 1 << 20
 MAPPED_FROM = 1 << 26
 """Files of at least this many bytes are memory-mapped; smaller ones are read into memory."""
 LARGE_FILE = 1 << 28
-"""Pages of a mapped file of at least this many bytes are released after use."""
+"""The pages of a mapped file are released after use if the file has at least this many bytes."""
 _PATHS: weakref.WeakKeyDictionary[mmap.mmap, str] = weakref.WeakKeyDictionary()
 """The path of each mapped file that is in use."""
 _HANDLERS: list[Any] = []

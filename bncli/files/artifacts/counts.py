@@ -1,8 +1,8 @@
 """The counts file `.counts`: contingency tables of attributes and class, which can be added up without the rows.
 
-It is a ZIP archive of `counts.json` (sorted keys) and `tables.npy`, one array that holds all tables one after the
-other, int64 (float64 after a merge with a decay). Its comment is a checksum (`archive.py`). `unzip -p x.counts
-counts.json` shows the description, and `numpy.load` reads the array.
+It is a ZIP archive of `counts.json`, with sorted keys, and `tables.npy`, one array that holds all tables one after the
+other. The array is int64, or float64 after a merge with a decay. The comment of the archive is a checksum
+(`archive.py`). `unzip -p x.counts counts.json` shows the description, and `numpy.load` reads the array.
 
     {"format": "bncli-counts", "version": 1, "labels": ["no", "yes"], "rows": 683, "missing": [0, 16],
      "cuts": {the content of a cuts file}, "missing_tokens": null, "tables": "pairs", "decayed": false,
@@ -11,7 +11,7 @@ counts.json` shows the description, and `numpy.load` reads the array.
 `tables` lists the sets of attributes that were counted with the class, in addition to each single attribute; "pairs"
 means all pairs. The tables come in the order of `bncli.engine.counting.counted_rows`. Each has one axis per attribute,
 with the codes in the order of the cuts (missing values last, if the attribute has `missing`), and a last axis for the
-labels. `missing` is the number of rows in which each attribute is missing. A part whose rows were weighted down in a
+labels. `missing` lists the number of rows in which each attribute is missing. A part whose rows were weighted down in a
 merge has a `weight` below 1.
 
 Equal counts give equal bytes on every machine. A reader compares the size of the array with what `counts.json` declares

@@ -10,9 +10,9 @@ Intervals are closed on the right: a cut belongs to the interval below it. `meth
 Model files and reports describe an attribute in the same way. Further keys of an attribute, all optional:
 
 - `"missing": true`: the attribute has a level for missing values. Without this key it gets one if its rows need it.
-- `form`: the format of the numbers in tables, if they are not plain: the decimal mark, and, if present, a sign next to
-  the number and words for a missing value; or a part of a date column and the order of day, month and year (`days` are
-  counted from `origin`).
+- `form`: how tables write the values, if not as plain numbers. For numbers it has the decimal mark and, if present, a
+  sign next to the number and words that mean a missing value. For a part of the dates in a column it has the name of
+  the column, the part, and the order of day, month and year. The part `days` is counted from `origin`.
 
       {"name": "price", "type": "numeric", "cuts": [9.5], "form": {"decimal": ",", "sign": "EUR", "words": ["n/a"]}}
       {"name": "signup.month", "type": "numeric", "cuts": [6.5],
@@ -123,7 +123,7 @@ def direction_json(attribute: Attribute) -> dict[str, str]:
 
 
 def parse_cuts(document: Node) -> Cuts:
-    """Parse the content of a cuts file."""
+    """Parse the content of a cuts file; raise BncliError if it is not valid."""
     fields = document.fields(("format", "version", "class", "attributes"), ("method", "options", SAMPLED_ROWS))
     class_name = fields["class"].text()
     attributes = tuple(read_attribute(item, in_model=False) for item in fields["attributes"].items())
@@ -178,7 +178,7 @@ def read_attribute(node: Node, *, in_model: bool) -> Attribute:
 
 
 def _with_checked_weights(fields: dict[str, Node], attribute: Attribute) -> Attribute:
-    """Return the attribute with its weight of missing values; fail if a weight is negative or the sum is invalid."""
+    """Return the attribute with its weight of missing values; fail if the number, sign or sum of weights is invalid."""
     if "holes" in fields:
         missing_weight = fields["holes"].number()
         if missing_weight < 0:
@@ -251,7 +251,7 @@ def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], 
 
 
 def check_columns(node: Node, class_name: str, attributes: tuple[Attribute, ...]) -> None:
-    """Fail if two columns have the same name, or if a date column is read in two orders or is itself a column.
+    """Fail if two columns have the same name, or if a date column is read in two orders or is also used itself.
 
     `node` is the JSON list of the attributes, which errors refer to.
     """

@@ -1,4 +1,4 @@
-"""The kind of a file, recognised from its first bytes, so that an error can name a file that was mixed up."""
+"""The kind of a file, recognised from its first bytes, so that an error message can say what a wrong file is."""
 
 from __future__ import annotations
 

@@ -13,12 +13,14 @@ It is a ZIP archive (`archive.py`) of these members:
 `unzip -p m.bnc model.json` shows the description, `numpy.load` reads the arrays, and `head -c -64 m.bnc | sha256sum`
 verifies the checksum.
 
-Equal models give equal bytes on every machine. A reader compares the size of each array with the cardinalities that
-`model.json` declares before it reads the array, and its header with the only header that such an array can have, so
-that an untrusted file cannot make it allocate or guess anything. Files of older versions can be read; a file of a newer
-version is refused. A file gets the lowest version whose readers understand it.
+Equal models give equal bytes on every machine. Before a reader loads an array, it compares the array's size with the
+cardinalities that `model.json` declares. It then compares the array's header with the only one that such an array can
+have. An untrusted file therefore cannot make it allocate an array larger than the file, or guess a type. Files of
+older versions can be read; a file of a newer version is refused. A file gets the lowest version whose readers
+understand it.
 
-The keys `families` and `recipe`, `penalty_cv`, `restarts` are described in `predictors.py` and `provenance.py`.
+`predictors.py` describes the keys `families`, `path` and `blend`, and `provenance.py` the keys `recipe`, `penalty_cv`,
+`restarts` and `edits`.
 """
 
 from __future__ import annotations
@@ -90,7 +92,7 @@ from bncli.files.exports.structure_json import graph_json, read_graph
 from bncli.files.json_documents import Node, parse_json
 
 VERSION = 9
-"""The newest format version; a new optional key alone may keep it, because older readers refuse such keys."""
+"""The newest format version; a new optional key need not raise it, because older readers refuse unknown keys."""
 _WITHOUT_INTERVALS = 8
 _WITHOUT_EDITS = 7
 _WITHOUT_LABEL_FREQUENCIES = 6
@@ -123,7 +125,7 @@ OPTIONAL_KEYS = (
 _LABEL_FREQUENCIES = "label_frequencies"
 """A key of the schema since version 7, and a key of a calibration."""
 _MISSING_POLICY = "missing_policy"
-"""The key of schemas that marginalize missing values, since version 3; without it, missing is a level."""
+"""The key of schemas that marginalize missing values, since version 3; without it, missing values are a level."""
 _TOWARDS = "towards"
 """The key that names the label of the monotonicity constraints; without it, this is the second of two labels."""
 OPTIONAL_SCHEMA_KEYS = (_MISSING_POLICY, _LABEL_FREQUENCIES, _TOWARDS)

@@ -4,7 +4,8 @@
      "rows": 5000, "drift": true, "drifted": ["age"], "predictions": {"no": 0.7, "yes": 0.3}, "mean_log_p": -12.1, ...,
      "attributes": [{"name": "age", "psi": 0.31, "p": 1e-9, "missing": 0.0, "unseen": 0.0, ...}, ...], "counts": {...}}
 
-A reader takes `model` and `counts` and computes everything else from them. The other keys are for people and scripts.
+A reader uses `model`, `counts` and `no_log_p`, the reason why ln P(x) is not computed (null if it is). It computes
+everything else from the counts; the other keys are for people and scripts.
 """
 
 from __future__ import annotations

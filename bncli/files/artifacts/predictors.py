@@ -11,15 +11,15 @@ A path is marked by the key `path` of `model.json`, an ensemble by `blend`; a fi
 Reading has two steps, so that the shape of every array is known before any of its bytes is read: `read_predictor` reads
 the description, `build_predictor` combines it with the arrays.
 
-A path lists the steps of the search. Each step has the attributes of the region that it adds, the changes of counting
-numbers (index of a family, or -1 for the class alone, and the change), the degrees of freedom, the log-likelihood, the
-log posterior (null for minus infinity) and its weight in the average. A step changes only families inside its region,
-and the weights sum to 1.
+A path lists the steps of the search. Each step has the attributes of the region that it adds, the degrees of freedom,
+the log-likelihood, the log posterior (null for minus infinity) and its weight in the average; the weights sum to 1. Its
+`changes` are pairs of the index of a family, or -1 for the class alone, and the change of the counting number. A step
+changes only families inside its region.
 
     {"steps": [{"region": [], "changes": [[-1, 1]], ...}, {"region": ["age"], "changes": [[-1, -1], [0, 1]], ...}]}
 
-An ensemble lists its components (`members`), the one with the largest weight first, each with its number of families,
-and all candidates that were tried, including those of weight 0:
+An ensemble lists its components (`members`) by decreasing weight, each with its number of families. It also lists all
+candidates that were tried (`trials`), including those of weight 0:
 
     {"members": [{"name": "pairs", "weight": 0.7, "families": 12}, ...],
      "trials": [{"name": "pairs", "lambda": 3.0, "log_loss": 0.31, "error": 0.14, "weight": 0.7}, ...]}
@@ -31,10 +31,10 @@ The key `families` lists the attributes of each table, and how the table bins th
 
     {"attributes": ["pulse", "age"], "child": "pulse", "merges": [null, [0, 0, 1, 1, 2]]}
 
-`child` is the first attribute, or null if the table has no child. `merges` is present only if the family bins codes: it
-lists the coarse code of every code per attribute, or null for an attribute that is not binned. Only neighbouring
-intervals can be merged, but any levels; the level for missing values, the last code, is merged with nothing. If very
-many families bin codes (`is_compact`), they have the shorter key `groups` instead: for intervals the last code of every
+`child` is the first attribute, or null if the table has no child. `merges` is present only if the family bins codes.
+For each attribute it lists the coarse code of every code, or has null if the attribute is not binned. Any levels can be
+merged, but only neighbouring intervals. The level for missing values, the last code, is never merged. If very many
+families bin codes (`is_compact`), they have the shorter key `groups` instead: for intervals the last code of every
 group except the last group, for levels the coarse code of each level. The level for missing values is not listed.
 
     {"attributes": ["pulse", "age", "colour"], "child": null, "groups": [null, [1], [0, 1, 0]]}

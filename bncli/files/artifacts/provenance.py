@@ -15,15 +15,16 @@ present only if something else was chosen on the same held-out rows:
 Random starts: `{"objectives": [-67.33, -67.32], "kept": 1, "best": -67.32, "spread": 0.01, "rows": "training"}`. The
 usual start comes first; `kept` is the index of the best start.
 
-Edits: for each edit the model file keeps the record, the arrays of the predictor that it replaced, and the self-test
-probabilities before it, so that the edit can be undone exactly:
+Edits: for each edit the model file keeps the record below, the arrays of the predictor that the edit replaced, and the
+self-test probabilities before the edit, so that it can be undone exactly:
 
     {"effect": ["age"], "action": "set", "cells": [">80"], "values": [[-0.9, 0.9]], "before": [[-1.4, 1.4]],
      "label": "yes", "temperature": 1.0, "why": "...", "by": "", "when": "", "arrays": [3], "added": false}
 
 `values` and `before` (cells, labels) are log-odds of each label against the geometric mean of the others. The arrays
 are the members edits/<edit>/<array>.npy, where array 0 is the bias, and edits/<edit>/self_test.npy. `added` is true if
-the edit added a table, which is then the last one of the model.
+the edit added a table, which is then the last one of the model. If the model was refitted after the edit, the record
+also has `refit`: the number of rows, and the held-out log-loss after and before the edit.
 """
 
 from __future__ import annotations

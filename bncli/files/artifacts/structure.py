@@ -10,7 +10,7 @@ need not have the class as a parent. A column that is not named is not used. In 
      "regions": [["age"], ["pulse"], ["age", "pulse"]]
 
 `bncli.files.exports.structure_json` describes the optional keys. Networks written by other programs are read as well,
-in any export format that has a reader (BIF, XMLBIF, DOT). The content of a file determines its format, not its name.
+in any export format that has a reader (BIF, XMLBIF, DOT). The content of a file, not its name, determines its format.
 """
 
 from __future__ import annotations

@@ -93,10 +93,10 @@ class ProgramFormat(NamedTuple):
     write: returns the program. run: runs a program on rows (values by column name, None is missing) and returns the
     probabilities of the labels per row, or None if the software that it needs (`needs`, in words) is not installed.
     remark: returns a note about the run, for example that the program was run by a database other than the one it is
-    written for, or None. decide: runs a program that was written with a decision rule and returns a label per row, or
-    None for a row if the rule abstains, or None in place of the list if the software is not installed; it is None for a
-    format without decisions. decides: returns whether a program contains decisions. rounds: whether the option `digits`
-    rounds the points. is_text: if false, the format needs an output file.
+    written for, or None. decide: runs a program that was written with a decision rule and returns a label per row,
+    which is None if the rule abstains. It returns None in place of the list if the software is not installed. A format
+    without decisions has no such function. decides: returns whether a program contains decisions. rounds: whether the
+    option `digits` rounds the points. is_text: if false, the format needs an output file.
     """
 
     word: str
@@ -122,9 +122,9 @@ Piece = Any
 
 
 class ScoreWriter(Protocol):
-    """A writer of predictions in two steps: each batch becomes a piece, and pieces are written in their order.
+    """A writer of predictions that works in two steps: it formats each batch as a piece, and writes pieces in order.
 
-    Pieces can be made in another process, by a writer with the same layout.
+    Pieces can be formatted in another process, by a writer with the same layout.
     """
 
     def piece(self, predictions: Predictions) -> Piece:
@@ -144,8 +144,9 @@ class ScoreWriter(Protocol):
 class ScoreFormat(NamedTuple):
     """A format for predictions.
 
-    open_writer: starts the output, given the file, the layout, and whether it goes to standard output. is_text: whether
-    the format can be shown in a terminal. There is no `read`: the output is a table, which `bncli.files.reading` reads.
+    open_writer: starts the output, given the file, the layout, and whether the file is standard output. is_text:
+    whether the format can be shown in a terminal. There is no `read`: the output is a table, which
+    `bncli.files.reading` reads.
     """
 
     word: str
@@ -184,6 +185,6 @@ def score_formats() -> tuple[ScoreFormat, ...]:
 
 
 def find_format(path: str | None, formats: tuple[ExportFormat, ...] | tuple[ScoreFormat, ...]) -> str | None:
-    """Return the word of the first format with the extension of a path (in any case), or None if no format has it."""
+    """Return the word of the first format that has the extension of a path, ignoring case, or None if none has it."""
     ending = os.path.splitext(path or "")[1].lower()
     return next((form.word for form in formats if ending in form.endings), None)

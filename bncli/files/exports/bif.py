@@ -5,13 +5,14 @@
     probability ( lung | smoke ) { (yes) 0.1, 0.9; (no) 0.01, 0.99; }
 
 A table can be given in three ways, and all are read: one row per combination of the parents' states; a `default` row
-for the combinations without a row of their own; or `table` with all numbers, where the child's state changes
-slowest and the last parent's state fastest. Commas can be omitted, names can stand in double quotes, and comments are
-written as in C and C++. Nodes without parents are written as `table`, others as rows, numbers with all their digits.
+for the combinations without a row of their own; or `table` with all numbers, where the child's state changes slowest
+and the last parent's state fastest. Commas can be omitted, names can stand in double quotes, and comments are written
+as in C and C++. Nodes without parents are written as `table`, and others as rows. Numbers are written with all their
+digits.
 
-Files avoid everything that other readers (pgmpy, pyAgrum, bnlearn) misread: names are ASCII identifiers, and states
-may also be integers; no name is a keyword, and no two nodes have names that differ only in case. The original names
-stand in properties.
+Files are written so that other programs (pgmpy, pyAgrum, bnlearn) do not misread them. Names are ASCII identifiers,
+and states may also be integers. No name is a keyword, and no two nodes have names that differ only in case. Properties
+hold the original names.
 """
 
 from __future__ import annotations

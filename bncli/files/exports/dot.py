@@ -1,16 +1,16 @@
-"""DOT, the language of Graphviz: the structure alone.
+"""DOT, the language of Graphviz, for structures without probabilities.
 
     digraph "tan" { "diagnosis" [shape=doublecircle, bncli_role="class"]; "diagnosis" -> "age"; "pulse" -> "age" }
     graph { "region 1" [shape=box]; "region 1" -- "diagnosis"; "region 1" -- "age"; "region 1" -- "pulse" }
 
 An arc runs from parent to child, and the order of the arcs is the order of a node's parents. A list of regions is
-written as an undirected graph, which is not read back.
+written as an undirected graph, which cannot be read back.
 
 The whole language for directed graphs is read: chains `a -> b -> c`, groups `a -> {b c}`, subgraphs, ports, comments,
-HTML labels, and attributes, of which only those of bncli have an effect. DOT has no tables of probabilities.
+HTML labels, and attributes, of which only those of bncli have an effect.
 
 Names are written in quotes. A name with quotes, backslashes, invisible characters, or leading, trailing or repeated
-blanks is changed, and the original stands in the attribute `bncli_name`, as in the other formats.
+blanks is changed, and the attribute `bncli_name` holds the original, as in the other formats.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _node_line(name: str, legal: str, class_name: str | None) -> str:
 
 
 class _Graph:
-    """The nodes in the order of their first mention, with their attributes and parents, and the graph's attributes.
+    """A graph as read so far: its nodes in the order of their first mention, with parents, and all attributes.
 
     The parents are the keys of a dict, to keep their order. `n_arcs` counts an arc each time it is written.
     """

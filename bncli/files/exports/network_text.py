@@ -32,7 +32,7 @@ NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 class EscapedNode(NamedTuple):
-    """A node, with names as in the file; probabilities[state of parent 1, ..., own state]."""
+    """A node, with names as in the file; the axes of `probabilities` are the parents' states, then its own states."""
 
     name: str
     states: tuple[str, ...]
@@ -121,7 +121,10 @@ def restore_network(escaped: EscapedNetwork, where: str) -> NamedNetwork:
 
 
 def original_name(properties: Mapping[str, str], name: str) -> str:
-    """Return the original name of a network or node that has the given name and properties in the file."""
+    """Return the original name of a network or node that has this name and these properties in the file.
+
+    Raises BncliError if the property with the original name is not percent-encoded text.
+    """
     return percent_decode(properties["bncli_name"]) if "bncli_name" in properties else name
 
 
@@ -134,7 +137,10 @@ def find_class(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
 
 
 def read_origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[str, int | float | str | bool]]:
-    """Parse the method (by default `file`) and the options (by default none) of a structure from its properties."""
+    """Parse the method (by default `file`) and the options (by default none) of a structure from its properties.
+
+    Raises BncliError if they are not valid.
+    """
     from bncli.files.exports.structure_json import read_options
     from bncli.files.json_documents import parse_json
 
@@ -155,8 +161,8 @@ def parse_property(text: str) -> tuple[str, str]:
 def legal_names(texts: Sequence[str], legal: LegalName, fold: Callable[[str], str] = str) -> tuple[str, ...]:
     """Return a legal name for each of the distinct `texts`, no two equal after `fold`.
 
-    A legal string is unchanged, unless it collides with an earlier legal one. Others are changed as little as possible,
-    and numbered (`name_2`, `name_3`, ...) if they would collide.
+    A legal string is unchanged, unless it collides with an earlier legal one. Any other string is replaced by its
+    `legal` form, with a number (`name_2`, `name_3`, ...) if that form is taken.
     """
     taken: dict[str, str] = {}
     for text in texts:
@@ -199,7 +205,7 @@ def to_visible_line(text: str) -> str:
 def percent_encode(text: str) -> str:
     """Percent-encode a string (RFC 3986) with letters, digits and `%_.-~` only; an empty string becomes `%`.
 
-    The keywords by which simple parsers of BIF find the blocks are broken up.
+    The first letter of keywords by which simple BIF parsers find blocks, such as `variable`, is encoded, too.
     """
     from urllib.parse import quote
 
@@ -227,7 +233,10 @@ class Token(NamedTuple):
 
 
 class Tokens:
-    """A cursor over the tokens of a text; `next` is the token at the cursor. Errors name `where`, line and column."""
+    """A cursor over the tokens of a text; `next` is the token at the cursor.
+
+    Methods that move the cursor raise BncliError, with `where`, line and column, if no token begins at the new place.
+    """
 
     def __init__(self, text: str, where: str, grammar: re.Pattern[str]) -> None:
         self._text = text.removeprefix("\ufeff")

@@ -1,8 +1,8 @@
 """ONNX, a graph with which any ONNX runtime can score rows.
 
 The graph has one input per column, of shape (N, 1), and the outputs `label` (N,) and `probabilities` (N, K). Numeric
-columns are doubles, with NaN for a missing value; text columns are strings. With the option `contributions` it also has
-the output `contributions` of shape (N, sets of attributes, K).
+columns are doubles, with NaN for a missing value. Text columns are strings, with the empty string for a missing value.
+With the option `contributions` the graph also has the output `contributions` of shape (N, sets of attributes, K).
 
 Writing needs the package onnx, and running the graph needs onnxruntime; both are in the extra `onnx`.
 `onnx_graph.py` builds the graph.

@@ -1,13 +1,14 @@
 """Build the ONNX graph of a model: from columns to codes, to cells of tables, to scores and probabilities.
 
-The number of nodes depends little on the number of columns and tables: all numeric columns are coded by one binary
-search over their cuts, and tables are looked up in blocks of at most MOST_TOGETHER tables.
+The graph has few nodes, even for many numeric columns and tables. One binary search over the cuts codes all numeric
+columns, and tables are looked up in blocks of at most MOST_TOGETHER tables. Each text column has a node of its own.
 
     codes          numeric: the number of cuts below the value, by binary search; text: one LabelEncoder per column
     digits         the code of each value in the coarser grouping that a table uses, by one look-up
     cells          sum over the axes of digit * stride, one number per table
-    scores         per stage, the shift plus the sum of entries (`bncli.engine.prediction.portable`)
-    probabilities  the average of the softmaxes of the stages, then the calibration
+    scores         per stage, the shift plus the sum of entries, added to the scores of the stage before unless the
+                   stage begins anew (`bncli.engine.prediction.portable`)
+    probabilities  the weighted average of the softmaxes of the stages, then the calibration
 
 Names inside the graph begin with a prefix that no column name has. If a column has the name of an output, the output
 gets an underscore. The graph uses opset 18 and ai.onnx.ml 3.
@@ -39,7 +40,7 @@ MOST_TOGETHER = 64
 LEAST_TOGETHER = 16
 """A block of at least this many tables ends where the number of inputs of a table changes."""
 MOST_MULTIPLIED = 64
-"""The maximum number of columns from which a matrix product selects; with few columns it is faster than a look-up."""
+"""Up to this number of inputs, digits are selected by a matrix product, which is then faster than a look-up."""
 MOST_UNUSED = 4
 """If a block needs less than 1/MOST_UNUSED of the digits, these are selected before the matrix product."""
 ML = "ai.onnx.ml"
@@ -178,7 +179,7 @@ def _count_below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]
 
 
 class _Digits:
-    """The digits of the codes, as doubles (N, axes), one column per distinct pair of an input and its digits.
+    """The digits of all rows, as doubles (N, axes): one column per distinct grouping of the codes of an input.
 
     Columns are selected and cells computed by matrix products, which are exact here and much faster than look-ups. With
     more than MOST_MULTIPLIED inputs, the columns are selected by a look-up.
@@ -304,7 +305,7 @@ def _add_scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[
 
 
 def _blocks_of_tables(owned: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int, PortableTable]]]:
-    """Return the blocks of tables that are looked up together; each table has the index of its owner."""
+    """Return the blocks of tables that are looked up together; each table is paired with the index of its owner."""
     blocks: list[list[tuple[int, PortableTable]]] = []
     for pair in owned:
         block = blocks[-1] if blocks else []

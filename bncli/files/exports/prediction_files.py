@@ -1,6 +1,7 @@
 """Write predictions to a file or to standard output, in one of the formats SCORES, one batch of rows at a time.
 
-If no format is named, the extension of the file decides. Nearly all of the time is spent on formatting numbers.
+If no format is named, the extension of the file decides, and CSV is the default. Nearly all of the time is spent on
+formatting numbers.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class ScoreFile:
 def open_scores(output: str | None, output_format: str | None, layout: ScoreLayout) -> Iterator[ScoreFile]:
     """Open an output for predictions: the file `output`, or standard output if it is None or `-`.
 
-    A file appears only if the block succeeds. output_format: one of SCORES, or None for the format with the extension
-    of the file, or for CSV if no format has it. Raises UsageError for any other format.
+    A file appears only if the block succeeds. output_format: one of SCORES. None means the format with the
+    extension of the file, or CSV if no format has it. Raises UsageError for any other format.
     """
     path = None if output == "-" else output
     form = _choose_format(path, output_format)
@@ -75,7 +76,10 @@ def _choose_format(path: str | None, word: str | None) -> ScoreFormat:
 
 
 def write_predictions(path: str, labels: tuple[str, ...], log_probabilities: Array, codes: Integers) -> None:
-    """Write the predictions of all rows, given as ln P(y | x_t), shape (K, N), and their true labels, as codes (N,)."""
+    """Write the prediction and the true label of every row; the extension of `path` determines the format.
+
+    log_probabilities: ln P(y | x_t), shape (K, N). codes: the true labels, (N,).
+    """
     layout = ScoreLayout(labels, extra=(ExtraColumn("true_label", "text"),))
     with open_scores(path, None, layout) as scores:
         for start in range(0, len(codes), _ROWS_PER_BATCH):

@@ -12,7 +12,9 @@
 
 and a program with a decision rule has the keys that the rule needs:
 
-    "decisions": {"costs": [[of true label and decision], ...], "threshold": p, "abstain_below": p}
+    "decisions": {"costs": [[cost of every decision], ...], "threshold": p, "abstain_below": p}
+
+where `costs` has one list per true label.
 
 `bncli.engine.prediction.portable` explains the parts. Numbers are written so that they read back exactly, and invisible
 characters are escaped.
@@ -111,7 +113,10 @@ def has_decision_rule(text: str) -> bool:
 
 
 def literal(value: Any) -> str:
-    """Format a value as a literal of JSON, Python and JavaScript; it must not contain None, True or False."""
+    """Format a value as a literal of JSON, Python and JavaScript; it must not contain None, True or False.
+
+    Raises ValueError for a number that is not finite.
+    """
     import json  # imported here, because help and the recognition of files do not need it
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -3,10 +3,11 @@
 The columns are, in this order:
 
 - the input columns that are copied to the output (`--keep`)
-- `prediction`, the label, and one column `p_y` per label y
+- `prediction`, the predicted label, and one column `p_y` per label y, unless only labels are requested
 - if a decision rule requires them, `decision` (missing if the rule abstains), `expected_cost` (with costs) and `set`
   (labels of the prediction set, joined by `|`)
-- if rows are explained, log_odds = base + explain_1 + ... + explain_N + rest. `explain_k` is text, such as
+- if rows are explained, `log_odds`, `base`, `explain_1`, ..., `explain_N`, `rest` and `towards`, where log_odds =
+  base + explain_1 + ... + explain_N + rest. `explain_k` is text, such as
   `size=large:+1.23` or `age<=27.5&colour=red:-0.4`; in JSON lines it is an object `{"attributes": ["size"],
   "values": ["large"], "contribution": 1.23}`. It is missing in a row with fewer contributions. `towards` is
   the label that positive contributions favour, which is the prediction.
@@ -40,17 +41,18 @@ MOST_DIGITS = 14
 """The maximum number of decimals; a float64 between 0 and 1 is accurate to at least this many."""
 SMALLEST = 1e-300
 LARGEST = 1.0 - 2.0**-53
-"""Probabilities are clipped to SMALLEST and LARGEST before any rounding, so that their logarithms are finite."""
+"""Probabilities are clipped to [SMALLEST, LARGEST] before any rounding, so that their logarithms are finite."""
 Words = NDArray[np.uint64]
 ExtraValues = Sequence[Any] | Array
 """The values of an extra column, one per row: strings, lists of pairs, or numbers."""
 
 
 class ExtraColumn(NamedTuple):
-    """A column beyond the prediction; `log_p` holds log-probabilities, which are written like those of the labels.
+    """A column that a command adds to the predictions.
 
-    `values` holds, per row, pairs of an attribute and its value, which are written as `name=value` and joined by `|`.
-    `abstain` is not written: where it is not 0, the decision is missing.
+    A column of the kind `log_p` has log-probabilities, which are written like those of the labels. One of the kind
+    `values` has, per row, pairs of an attribute and its value, which are written as `name=value` and joined by `|`. A
+    column of the kind `abstain` is not written: where it is not 0, the decision is missing.
     """
 
     name: str
@@ -63,7 +65,7 @@ class ScoreLayout:
 
     keep: input columns to copy. labels_only: omit the columns `p_y`. log_proba: write ln P in them. digits: number of
     decimals, None for full precision. explain: number of contributions per row. rule: the decision rule, None to write
-    no decisions.
+    no decisions. Raises UsageError for a number of decimals out of range, or for two columns of the same name.
     """
 
     labels: tuple[str, ...]

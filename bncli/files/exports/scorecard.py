@@ -2,19 +2,21 @@
 
     score = sum of the points of one row of every table
     P(second label) = 1 / (1 + exp(-(score - offset) / factor))
-    factor = pdo / ln 2, offset = base - factor ln odds: `base` points mean odds of `odds` to 1, `pdo` more double them
+    factor = pdo / ln 2, offset = base - factor ln odds
 
-The tables are the purified effects of the model (`bncli.engine.prediction.portable`), so a pair has only the
-points that its two attributes alone cannot give. Each of the n single attributes also has 1/n of the offset and of the
-constant of the effects.
+A score of `base` means that the odds of the second label are `odds` to 1, and `pdo` more points double the odds.
+
+The tables are the purified effects of the model (`bncli.engine.prediction.portable`), so a pair has only the points
+that its two attributes cannot give separately. The offset and the constant of the effects are divided equally among the
+tables of single attributes, and added to all their rows.
 
 A card (`--structure card`) has integer points of its own, which are written as they are unless a scale is given:
 
     P(second label) = 1 / (1 + exp(-(score - offset) / factor))
     P(label) = exp((base + score) / factor) / (the sum of this over the labels), with more than two labels
 
-Its tables are those of the model, and the rows of a pair are the values that have the same points. With more than two
-labels there is a column of points per label, and a row `(base)`.
+Its tables are those of the model, and each row stands for values, or pairs of values, that have the same points. With
+more than two labels there is a column of points per label, and a row `(base)`.
 
 A value is written as it is, or in double quotes as in JSON if it could be misunderstood. Values with equal points are
 joined by ` | `, the values of several attributes by ` & `. Numeric values are intervals: `(1.5, 2.5]` contains 2.5 but
@@ -366,7 +368,8 @@ def _interval(member: str) -> tuple[float, float] | None:
 def run_scorecard(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
     """Compute the probability of every label for each row from the text of a scorecard; None is a missing value.
 
-    The text is read as a person would read it, to verify what `scorecard_text` wrote.
+    The text is read as a person would read it, to verify what `scorecard_text` wrote. Raises ValueError if the last row
+    of a CSV card is not a formula.
     """
     import json
 

@@ -5,13 +5,14 @@
     STEM_scores                         the view: KEY, prediction, p_<label>, and decision if there is a decision rule
 
 The cuts of numeric columns are part of the view. STEM is the name of the model, with `_` in place of characters
-that are not letters, digits or `_`. The first line of the file describes it for programs. Before the file is written
-its statements are run in a database: SQLite in memory, DuckDB if it is installed, or a temporary PostgreSQL
-server, reachable only through a socket in its temporary folder. If PostgreSQL is not installed, DuckDB runs the
-statements written for it unchanged.
+that are not letters, digits or `_`. The first line of the file describes it for programs.
 
-If the columns of several labels would have names that are equal or differ only in case, the later ones end in `_2`,
-`_3`, ...
+Before the file is written, its statements are tested in a database: in SQLite in memory, in DuckDB if it is installed,
+or in a temporary PostgreSQL server, which can be reached only through a socket in its temporary folder. If PostgreSQL
+is not installed, DuckDB runs the statements for PostgreSQL unchanged.
+
+If the column of a label would have the name of the key or of an earlier column, even with different case, its name ends
+in `_2`, `_3`, ...
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ def decide_sql(text: str, rows: Rows) -> list[str | None] | None:
 
 
 def remark(text: str) -> str | None:
-    """Return a note if the script is run by another database than the one it is written for, or None."""
+    """Return a note if the script is run by a database other than the one it is written for, otherwise None."""
     dialect = _read_header(text)[1]
     engine = _engine_of(dialect)
     if engine in (None, dialect.product):

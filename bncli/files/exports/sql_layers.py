@@ -2,9 +2,9 @@
 
     valued    v0, ...       every input as a number or a string, NULL if it is missing
     coded     c0, ...       its code, from the cuts (part of the query) or from the table of levels
-    grouped   c..., ...     digits of codes that a table merges
-    added     z<s>_<r>      the scores of stage s (shift and tables); d<s>_<r> if any stage continues the one before
-    summed    z<s>_<r>      then the scores, as sums of these
+    grouped   c...          further columns, if tables merge codes: the digits of the merged codes
+    added     z<s>_<r>      the shift and the table entries of stage s, added up; they are the scores of the stage
+    summed    z<s>_<r>      only if a stage continues the one before: `added` has d<s>_<r>, and scores are their sums
     highest   m<s>          the greatest score
     shares    e<s>_<y>      exp(score - greatest)
     divided   n<s>          the sum of the shares
@@ -18,8 +18,8 @@ Then, if the model is calibrated by powers,
     topped    u             the greatest of them
     powers    q<y>          exp(g - u)
 
-(with a single stage, `shares` has only n0, the logarithm of the sum of exp(score), from which `logs` is computed), or
-by lines,
+With a single stage, `logs` is computed as score - n0 instead, where n0 is the only new column of `shares`: the
+logarithm of the sum of exp(score). If the model is calibrated by lines,
 
     summed    t             the sum of q
     divided   p<y>          q / t
@@ -38,8 +38,8 @@ The table entries of the model form one array, so that the query needs neither a
 
     score[r] of a stage = shift[r] + sum over its terms of numbers[r, base + sum over the axes of stride * digit]
 
-For this, tables are expanded ("unobserved" has entries of its own), the tables of a stage over one input are added up
-over the input's codes, and tables of a stage over the same digits are added up.
+For this, tables are expanded, so that "unobserved" has entries of its own. Within a stage, the tables over one input
+are added up to one entry per code of the input. Tables over several inputs are added up if they have the same digits.
 
 The dialects are those of SQLite, DuckDB and PostgreSQL. DuckDB runs every statement of PostgreSQL's dialect unchanged.
 Its own dialect looks levels up in maps and has no fences between layers, because a fence would keep it from using

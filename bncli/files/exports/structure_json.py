@@ -1,8 +1,8 @@
 """A structure as JSON, with column names, in structure files, models and reports.
 
 A graph has the key `parents`, which maps each column to the list of columns that it depends on. In a structure file it
-may have `arcs`: `cv` if the structure was learned without a method being named, so that `fit` lets held-out rows choose
-among its arcs; `all`, or no such key, to keep all arcs.
+may also have the key `arcs`. Its value is `cv` if the structure was learned without naming a method; `fit` then chooses
+among its arcs by the loss on held-out rows. If it is `all`, or if there is no such key, `fit` keeps all arcs.
 
 A list of regions has the key `regions`: sets of attributes that are looked up together with the class, in the order in
 which a search added them. Its optional keys:
@@ -148,7 +148,7 @@ def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[st
 
 
 def read_options(nodes: Mapping[str, Node]) -> dict[str, int | float | str | bool]:
-    """Parse the options of the method that learned a structure; known options of structure learners are checked."""
+    """Parse the options of the method that learned a structure; raise BncliError if a known option is not valid."""
     options = {name: node.scalar() for name, node in nodes.items()}
     for name, value in options.items():
         try:

@@ -8,11 +8,11 @@
 In a table, the state of the node (FOR) changes fastest, followed by the state of the last parent (GIVEN).
 
 XML can hold any visible text, so names are unchanged unless they contain line breaks, invisible characters, or blanks
-that a reader would strip or merge; their originals stand in properties (`network_text.py`). The document type is taken
-from the definition of the format, because Weka's reader validates against it.
+that a reader would strip or merge. Properties hold the originals of changed names (`network_text.py`). The document
+type is taken from the definition of the format, because Weka's reader validates against it.
 
-A document is read as a small tree that cannot grow beyond its text: entities of its own are refused, because nested
-entities turn a kilobyte into a gigabyte ("billion laughs"), and nothing outside the document is read.
+A document that defines entities is refused, because nested entities can turn a kilobyte into a gigabyte ("billion
+laughs"). Nothing outside the document is read.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _DOCTYPE = """\
   <?bncli > <!-- ?>
 ]>
 <!-- -->"""
-"""pyAgrum reads with TinyXML, which does not know document types: it takes every declaration for an unknown tag that
-ends at the first `>`, and `]>` for the end of the document. The processing instruction, which has no meaning in XML,
-opens what TinyXML takes for a comment, so that it skips `]>`.
+"""pyAgrum reads with TinyXML, which does not know document types. It takes every declaration for an unknown tag that
+ends at the first `>`, and `]>` for the end of the document. The processing instruction, which XML readers ignore,
+contains what TinyXML takes for the beginning of a comment, so that TinyXML skips `]>`.
 """
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
