@@ -7,10 +7,10 @@ The columns are, in this order:
 - if a decision rule requires them, `decision` (missing if the rule abstains), `expected_cost` (with costs) and `set`
   (labels of the prediction set, joined by `|`)
 - if rows are explained, `log_odds`, `base`, `explain_1`, ..., `explain_N`, `rest` and `towards`, where log_odds =
-  base + explain_1 + ... + explain_N + rest. `explain_k` is text, such as
-  `size=large:+1.23` or `age<=27.5&colour=red:-0.4`; in JSON lines it is an object `{"attributes": ["size"],
-  "values": ["large"], "contribution": 1.23}`. It is missing in a row with fewer contributions. `towards` is
-  the label that positive contributions favour, which is the prediction.
+  base + explain_1 + ... + explain_N + rest. `explain_k` is text, such as `size=large:+1.23` or
+  `age<=27.5&colour=red:-0.4`; in JSON lines it is an object `{"attributes": ["size"], "values": ["large"],
+  "contribution": 1.23}`. It is missing in a row with fewer contributions. `towards` is the label that positive
+  contributions favour, which is the prediction.
 - extra columns that a command adds
 
 If the number of decimals is limited, every number is rounded independently, except that `rest` absorbs the rounding
