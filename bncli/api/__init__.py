@@ -1,7 +1,7 @@
 """The Python interface: `fit`, `load`, `Model`, `evaluate`, `compare`, `simulate`, and `Classifier` for scikit-learn.
 
 It runs the same steps as the command line. A table to learn from or to evaluate on that is not a file is first
-written to a temporary Arrow file, so that it is read like any file, and the same rows give the same model file.
+written to a temporary Arrow file. It is then read like any other file, so the same rows give the same model file.
 
 - `learning`: `fit`, `evaluate`, `compare` and `simulate`
 - `models`: `Model` and `load`

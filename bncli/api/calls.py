@@ -10,9 +10,9 @@
   terminal, or in a notebook with what IPython displays (no widgets are needed). The bar disappears with the call.
 - bncli has its own threads, which work on blocks of rows. Threads of the BLAS would compete with them and change the
   last bits of sums, so the BLAS gets one thread during a call, and its former number afterwards. The command line sets
-  this before numpy is imported. Here the functions of the OpenBLAS in the wheels of numpy and scipy do it, or those
-  that threadpoolctl finds if there are other libraries. With neither, probabilities may differ from those of the
-  command line in the last digit.
+  this before numpy is imported. In Python it is set by functions of the OpenBLAS in the wheels of numpy and scipy or,
+  for other libraries, by threadpoolctl. With neither, probabilities may differ from those of the command line in the
+  last digit.
 
 Tables in Python become a source that is read like any file:
 
@@ -412,8 +412,8 @@ def table_of(data: Any) -> pa.Table:
 def _arrow_table(data: Any) -> pa.Table:
     """Convert an object with the Arrow C interface to an Arrow table, without the index of a pandas data frame.
 
-    If Arrow cannot convert a data frame, each column is converted by `column_of`; so are columns of pandas for which it
-    has no standard type.
+    If Arrow cannot convert a data frame, each column is converted by `column_of`; so are columns of pandas for which
+    Arrow has no standard type.
     """
     if hasattr(data, "columns") and not isinstance(data, _ARROW):
         try:
@@ -446,10 +446,10 @@ def _is_extension(arrow_type: pa.DataType) -> bool:
 
 
 def column_of(values: Any, name: str) -> pa.Array:
-    """Convert values to an Arrow column; if Arrow refuses them, to numbers if all are numbers, otherwise to strings.
+    """Convert values to an Arrow column.
 
-    Raises UsageError, which mentions `name`, for values that are not a list or an array, and for lists or dicts among
-    values that Arrow refuses.
+    Values that Arrow refuses become numbers if all of them are numbers, and strings otherwise. Raises UsageError, which
+    mentions `name`, for values that are not a list or an array, and for lists or dicts among values that Arrow refuses.
     """
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is of type {type(values).__name__}; it should be a list or an array"

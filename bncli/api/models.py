@@ -71,7 +71,11 @@ class SufficientReason(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """Decisions about rows: labels (N,), None for an abstention; expected costs (N,) and prediction sets, or None."""
+    """Decisions about rows.
+
+    labels: the label chosen for each row (N,), or None for an abstention. expected_costs: the expected cost of each
+    decision (N,), or None without costs. sets: the prediction set of each row, or None without prediction sets.
+    """
 
     labels: NDArray[Any]
     expected_costs: Array | None
@@ -85,9 +89,9 @@ class Model:
     is predicted. feature_names_in_: the columns that the model uses. report: the fields of `fit --json` without the
     path of the model, or None for a model that was loaded.
 
-    All methods that take a table accept a path, a data frame, or a dictionary of columns. `allow_missing_columns`
-    treats columns that the table lacks as missing in every row; otherwise they are an error. Columns that the model
-    does not use are ignored. Methods that score rows also accept `unseen`, `missing`, `on_bad_row`, and for a file
+    All methods that take a table accept a path, a data frame, or a dictionary of columns. With `allow_missing_columns`,
+    a column that the table lacks is missing in every row; otherwise it is an error. Columns that the model does not use
+    are ignored. Methods that score rows also accept `unseen`, `missing`, `on_bad_row`, and for a file
     `format`, `delimiter`, `encoding` and `names`, as in `fit`; the defaults of `unseen` and `missing` are the model's,
     and rows that are skipped have no result. The methods raise BncliError, and TypeError for an unknown option.
     """
@@ -282,9 +286,10 @@ class Model:
         ]
 
     def next_best(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> list[str]:
-        """Return for each row the missing column with the highest mutual information with the class, given the others.
+        """Return for each row the missing column that is most informative about the class.
 
-        The string is empty for a row without missing values. Raises ModelError if the model is not a network, is
+        It has the highest mutual information with the class, given the known values of the row. The string is empty for
+        a row without missing values. Raises ModelError if the model is not a network, is
         calibrated, or has an attribute with a missing level.
         """
         answers = self._answer({"next_best": True}, table, allow_missing_columns, options)
@@ -358,7 +363,7 @@ class Model:
             return [one.as_json() for one in prove_properties(self._model, texts, seconds)]
 
     def effects(self) -> tuple[NamedEffect, ...]:
-        """Return the effects of sets of attributes on the log-odds of the classes, the largest first.
+        """Return the effects of sets of attributes on the log-odds of the classes, the largest first (at most 1,000).
 
         Each effect has `attributes`, `share` (of the score's variance), `values` (in nats: one axis per attribute, and
         the classes last), and `names` (of the values of each attribute).

@@ -52,7 +52,7 @@ class Method(NamedTuple):
             every method with `networks`.
         without_effect: flags that have no effect with the structure, and the reason as the end of a sentence.
         single_attribute_limit: an option and the largest of its values for which every table has a single attribute;
-            ("", 0) if this holds for every option, None if it holds for none.
+            ("", 0) if every table always has one, None if no option determines it.
         requires: triples (flag, option, limit): the flag has an effect only if the option is above the limit.
 
     Parameters:

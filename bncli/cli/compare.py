@@ -298,7 +298,7 @@ def _difference_tables(report: CompareReport, metrics: Sequence[str]) -> Iterato
     """Yield the differences between all pairs of learners, or only pairs with the baseline if there are many.
 
     With one data set the rows are pairs and the columns metrics. With several data sets there is one metric, the rows
-    are data sets, and the columns pairs.
+    are data sets, and the columns pairs. If the names of a pair are too long for a table, one line refers to --json.
     """
     shown = [each for each in report.differences if each.metric in metrics]
     if len(report.results.learners) > _MOST_IN_PAIRS:

@@ -138,7 +138,10 @@ class Console:
         self.text(text + "\n")
 
     def text(self, text: str) -> None:
-        """Print text to the standard output, in UTF-8 regardless of the locale and with unchanged line ends."""
+        """Print text to the standard output, in UTF-8 regardless of the locale and with unchanged line ends.
+
+        Raises BncliError if the standard output is closed.
+        """
         self.close()
         if sys.stdout is None:  # started with >&-
             raise BncliError("the standard output is closed")

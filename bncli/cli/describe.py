@@ -76,7 +76,10 @@ def command(**typed: Any) -> None:
 
 
 def _tables(report: DescribeReport) -> list[str | Table]:
-    """Return all tables and lines of the report in the order in which they are printed."""
+    """Return the tables and lines of the report in the order in which they are printed.
+
+    Of a very wide table, the _MOST_COLUMNS columns with the most information about the class are included.
+    """
     # For a very wide table, show only the columns with the highest mutual information with the class, in file order.
     by_bits = sorted(report.columns, key=lambda column: -(column.bits or 0))
     names = {column.name for column in by_bits[:_MOST_COLUMNS]}
@@ -139,7 +142,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
 
 
 def _heading(report: DescribeReport) -> list[str]:
-    """Return lines with the number of rows and columns, and the class with the proportions of its labels."""
+    """Return lines with the number of rows and columns, and the class with the proportions of up to 12 labels."""
     size = f"{report.rows:,} rows, {len(report.columns):,} columns"
     known = report.of_class
     if known is None:
@@ -155,7 +158,7 @@ def _heading(report: DescribeReport) -> list[str]:
 
 
 def _bin_tables(bins: tuple[AttributeBins, ...], event: str) -> list[str | Table]:
-    """Return a table of the attributes by information value, and a table of the bins of each."""
+    """Return a table of the attributes by information value, and a table of the bins of each, for the first 100."""
     shown = bins[:_MOST_BINNED]
     ranks = [(_clipped(entry.attribute), f"{len(entry.bins):,}", f"{entry.iv:.4f}") for entry in shown]
     tables: list[str | Table] = [

@@ -520,7 +520,7 @@ def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
 
 
 def _two_class_tables(report: EvaluateReport) -> Iterator[Table]:
-    """Yield the tables for two labels that were requested: ranking, calibration and gains; and the net benefit."""
+    """Yield the requested tables for two labels: ranking, calibration and gains, then the net benefit."""
     figures = report.two_class
     if figures is None:
         return
@@ -552,7 +552,8 @@ def _two_class_tables(report: EvaluateReport) -> Iterator[Table]:
 def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
     """Yield a table per grouping column; the groups whose error differs most from the overall error come first.
 
-    With two labels the table includes the rates of the second label, and a table of their gaps between groups follows.
+    A table has at most _MOST_GROUPS groups. With two labels it includes the rates of the second label, and a table of
+    their gaps between groups follows.
     """
     assert report.groups is not None
     total = sum(sum(row) for row in report.confusion) or 1.0

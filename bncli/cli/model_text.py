@@ -158,8 +158,8 @@ def first_names(names: Sequence[str], most: int = 8, noun: str = "") -> str:
 def edit_lines(edit: Edit, labels: Sequence[str]) -> list[str]:
     """Format an edit as lines: the effect and its change, the reason, the author and date, and the cost of a refit.
 
-    The values are log-odds of the edited label, if the edit records one; otherwise of the second label if there are two
-    labels, or of each label if there are more.
+    At most _MOST_EDITED values are listed. They are log-odds of the edited label, if the edit records one; otherwise of
+    the second label if there are two labels, or of each label if there are more.
     """
     shown = [1] if len(labels) == 2 else [*range(len(labels))]
     if edit.label is not None:

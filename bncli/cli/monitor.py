@@ -129,9 +129,10 @@ def command(**typed: Any) -> None:
 
 
 def _tables(report: MonitorReport) -> Iterator[Table]:
-    """Yield a table of the files, one of their expected and measured metrics, and one of the attributes.
+    """Yield a table of the files, a table of the metrics of each file, and a table of the attributes.
 
-    If there are several files, the first two tables also have a row for all files together.
+    The metrics are those expected from the probabilities and, if any rows have labels, the measured ones. If there are
+    several files, the first two tables also have a row for all files together.
     """
     rows = []
     for name, monitor in report.named_monitors:

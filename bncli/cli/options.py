@@ -3,8 +3,8 @@
 - `Flag` and `Paths`: an option and a file argument, with their rows in the help and their shell completion.
 - `KindType` and `SizesType`: types with which click converts a value, such as the kinds of the catalogue.
 - Flags about tables, output and running; `bncli.cli.learning_options` has the learning options.
-- `source` and `threads`: values that follow from the flags on the command line; `without_settings`: the options
-  without settings that have no effect.
+- `source` and `threads`: values that follow from the flags on the command line.
+- `without_settings`: the options, leaving out settings that have no effect together with the others.
 """
 
 from __future__ import annotations

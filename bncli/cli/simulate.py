@@ -1,4 +1,4 @@
-"""`bncli simulate`: draw rows from a model or a random network, and write them and the network."""
+"""`bncli simulate`: draw rows from a model or a random network; write them and, if requested, the network."""
 
 from __future__ import annotations
 

@@ -271,11 +271,11 @@ _LEGEND = "Cells of pairs: ░▒▓█ positive, ·∘○● negative, in steps
 def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:
     """Return tables and lines that show the effects of attributes on the log-odds of a model.
 
-    An explanation and the fraction of the score's variance due to each effect come first. They are followed by the
-    values of the most important effects and, for two classes, a nomogram. The effect of a single attribute is shown as
-    a curve, with the same scale in all curves, or as a grid for several classes. The effect of a pair is a heat map of
-    shaded cells, with values if they fit. Other effects are listed by their strongest entries. Neighbouring intervals
-    with the same log-odds share a row.
+    An explanation comes first, then the fraction of the score's variance that is due to each effect, for at most 30
+    effects. They are followed by the values of at most 12 effects and, for two classes, a nomogram. The effect of a
+    single attribute is shown as a curve, with the same scale in all curves, or as a grid for several classes. The
+    effect of a pair is a heat map of shaded cells, with values if they fit. Other effects are listed by their strongest
+    entries. Neighbouring intervals with the same log-odds share a row.
 
     With two classes, the log-odds are for the second class. With more, a heat map shows the class that the pair affects
     most.

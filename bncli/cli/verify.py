@@ -1,4 +1,7 @@
-"""`bncli verify`: check that a model, or an export of it, gives the same probabilities as when the model was fitted."""
+"""`bncli verify`: check that a model still gives the same probabilities, and an export the same as the model.
+
+It also proves properties of a model, and lists what the model discloses about small groups of training rows.
+"""
 
 from __future__ import annotations
 

@@ -7,10 +7,11 @@ files, calls the engine, writes files and measures the time; it prints nothing.
   `encode`, `evaluate`, `explain`, `export`, `fit`, `import_network`, `inspect`, `learn_structure`, `merge`, `monitor`,
   `report`, `score`, `simulate`, `verify`
 - `run`: recording of events, stages that overlap, free memory
-- `learning_inputs`: the training table and its check; files of cuts or of a structure that replace learning these
+- `learning_inputs`: the training table and its check; supplied files of cuts or of a structure, which are then not
+  learned
 - `row_scoring`: scoring of rows, for `score`, `monitor` and Python
-- `effects_and_regions`: effects and region paths of a model by the names of columns
+- `effects_and_regions`: a model's effects and the path of its region search, with the names of columns
 - `forecast`: `fit --dry-run`
-- `properties`: properties that `verify` proves, stated in sentences
+- `properties`: the properties that `verify` proves or refutes, stated as sentences
 - `cluster`: work on a Dask cluster
 """

@@ -1,8 +1,11 @@
 """Calibrate a model: fit a map of its probabilities on labelled rows that it was not trained on.
 
 The tables of the model do not change. The map is stored beside them and applied last whenever the model computes
-probabilities. An existing calibration is replaced. If there are as many rows as in training, and every attribute that
-the model uses has the same frequencies as there, the rows are assumed to be the training rows, with a warning.
+probabilities. An existing calibration is replaced. A threshold or prediction sets that were chosen on held-out rows are
+removed, because they were chosen for the old probabilities.
+
+If there are as many rows as in training, and every attribute that the model uses has the same frequencies as in
+training, a warning says that these look like the training rows.
 
 With groups or times, the report also contains a held-out log-loss. The rows of each fold of groups are calibrated with
 a map fitted to the other folds; with times, about the last fifth of the rows is calibrated with a map fitted to earlier
@@ -51,7 +54,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class CalibrateReport:
-    """The result of a calibration: the calibrated model's file, its labels in the order of the maps, and the fit.
+    """The result of a calibration: the files of the model before and after, its labels, and the fitted map.
 
     on_training_rows: whether there are as many rows as in training, with the same frequencies in every column that the
     model uses. split: how rows were held out. held_out: the log-loss of the held-out rows, in nats per row. split and

@@ -1,17 +1,19 @@
 """Compare the traces of several fits: how fast each converges, and by how many iterations one lags behind another.
 
-The folder of a trace file identifies the table. The name of a trace is its file name without the extension, unless
-another name is given; traces with the same name in several folders come from the same learner. The compared value is
-either the objective that was minimised, the negative log-likelihood (NLL) plus the penalty, or the NLL alone.
+Traces in the same folder belong to the same table. The name of a trace is its file name without the extension, unless
+another name is given; traces with the same name in several folders are taken to come from the same learner. The
+compared value is the negative log-likelihood (NLL) plus the penalty, which is the objective that was minimised, or the
+NLL alone.
 
-    lag = iterations after iteration n that a trace needs to reach the value of the baseline after n iterations;
-          negative where the baseline needs them to reach the value of the trace (Zaidi et al. 2017, with n = 5)
+The lag of a trace behind the baseline is measured at iteration n (Zaidi et al. 2017, with n = 5):
 
-If even the end of a trace does not reach the value, its remaining iterations are counted, as a lower bound on
-the size of the lag.
+    lag = number of iterations after n until the trace reaches the value that the baseline has at n
 
-Traces are CSV files with one row per iteration, as `fit --trace` writes them. The columns `iteration` and one of the
-log-likelihoods `cll` (conditional) and `ll` (joint) are required. All others may be missing or empty, as in files of
+If the trace is ahead of the baseline at n, the two change places and the lag is negative. If the one that is behind
+never reaches the value, all its iterations after n are counted, which is a lower bound on the size of the lag.
+
+Traces are CSV files with one row per iteration, as `fit --trace` writes them. The column `iteration` and one of the
+log-likelihoods, `cll` (conditional) or `ll` (joint), are required. All others may be missing or empty, as in files of
 other programs.
 """
 

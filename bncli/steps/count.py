@@ -1,6 +1,7 @@
-"""Count the rows of a table, and write the contingency tables that a structure needs to a file that can be merged.
+"""Count the rows of a table, and write a counts file: the contingency tables that a structure needs.
 
-The table is read in batches, which are counted in chunks, so memory does not grow with the number of rows.
+Counts files of several tables can be merged. The table is read in batches, which are counted in chunks, so memory does
+not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ CHUNK_CODES = 1 << 25
 MOST_CHUNK_ROWS = 1 << 19
 MOST_PARTS = 1 << 14
 COPIES = 4
-"""The number of copies of the tables in memory at once: a chunk's as floats and as integers, the sum, the new sum."""
+"""The number of copies of the tables in memory: of a chunk as floats and as integers, the sum so far, the new sum."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ def count(source: Source, supplied: SuppliedFiles, *, output: str | None = None,
 
     The attributes are cut by the supplied cuts, or by the cuts in `source` if it is a `.codes` file. Contingency tables
     are counted for the supplied structure or, without one, for all pairs of attributes. A table without rows gives
-    counts of 0 and a warning.
+    counts of 0 and a warning. Raises BncliError if the tables do not fit into memory, and UsageError for a structure of
+    regions.
     """
     path = default_output_path(source.paths, ".counts") if output is None else output
     for data in source.paths:

@@ -6,8 +6,8 @@ value counts as a value of its own, as in learning by default. Dates, and numeri
 values, are first cut by the default discretizer.
 
 If a column has very many distinct values, only a sample of them is kept. The cuts of a numeric column are then learned
-from the sample. For a categorical column the sum over values is estimated, where s_x is the number of values that the
-kept value x represents:
+from the sample. For a categorical column the mutual information I is estimated from the kept values x, each of which
+represents s_x values, and limited to the range from 0 to the entropy of the class:
 
     I = sum over x of s_x  sum over y of  P(x, y) log2 [ P(x, y) / (P(x) P(y)) ]
 """
@@ -132,8 +132,8 @@ class ColumnReport:
     bits: mutual information with the class in bits (for the class column its entropy), or None if it was not computed.
     use, reason: whether `fit` will use the column, and why.
     exact: whether `distinct`, `median`, `commonest` and `bits` are exact rather than estimates.
-    smallest, median, largest: numbers of a column read as numbers, strings of a column read as dates, otherwise None.
-    commonest: the most frequent values of any other column, with their numbers of rows.
+    smallest, median, largest: numbers for a column of numbers, strings for a column of dates; None for other columns.
+    commonest: for other columns, the five most frequent values with their numbers of rows.
     same_as: an earlier column, or the class, with the same values in every row.
     should_ignore: whether the recommended command ignores the column.
     learned_attributes: the attributes that learning makes from it.
@@ -229,7 +229,8 @@ def describe(source: Source, *, schema_out: str | None = None, bins: bool = Fals
 
     If the class can be learned and the table is in files, the rows (of a large table, a sample) are read a second time
     to look for findings. bins: also return the bins, with their weights of evidence, of each attribute that `fit` would
-    use. Raises UsageError if bins are requested and the class does not have two labels.
+    use. If bins are requested, raises UsageError for a class without exactly two labels, and if the event
+    `source.positive` is not one of them.
     """
     check_outputs((schema_out,), (*source.paths, source.schema_file, read_schema_file(source).place))
     stopwatch = Stopwatch(run.watch)

@@ -5,10 +5,14 @@ same values, and if the models have the same labels. For an ensemble these are t
 If an ensemble has no such sum, or if a model averages over steps, the tables of its leading component or step are
 compared. Probabilities are compared label by label; a label that a model does not have has probability 0.
 
-Any other difference is reported by its key in the model file, so that no part of a model can differ unnoticed. A key is
-one of `model.json`; `schema.KEY` and `structure.KEY` are keys inside these two, `attributes.KEY` stands for all
-attributes that both models have, `tables` and `self_test` for arrays. The version of the file follows from its content
-and is not compared.
+Any other difference is reported by its key in the model file, so that no part of a model can differ unnoticed:
+
+    KEY               a key of `model.json`
+    schema.KEY        a key inside its `schema`, and likewise structure.KEY
+    attributes.KEY    a key that differs in at least one attribute that both models have
+    tables, self_test the arrays of the tables, and those of the self-test
+
+The version of the file follows from its content and is not compared.
 """
 
 from __future__ import annotations
@@ -82,7 +86,7 @@ FIELDS_OF_KEY: dict[str, tuple[str, ...]] = {
     "training_log_p": ("training_log_p",),
     "edits": ("edits",),
 }
-"""The fields of a report that describe a difference in a key of the model file, or that imply one."""
+"""For each key of the model file, the fields of a report that describe or imply a difference in it."""
 _DESCRIPTION = "model.json"
 _T = TypeVar("_T")
 _NUMBERS_PER_BLOCK = 1 << 21
@@ -391,7 +395,7 @@ def differing_keys(content_a: bytes, content_b: bytes) -> tuple[str, ...]:
 
 
 def _keys(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the values of all keys that do not concern attributes, and the values of each attribute's keys by name."""
+    """Return the values of all keys except those of attributes, and those of each attribute, keyed by its name."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         arrays = {name: archive.read(name) for name in archive.namelist() if name != _DESCRIPTION}
         values = json.loads(archive.read(_DESCRIPTION))

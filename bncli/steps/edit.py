@@ -6,9 +6,11 @@ edited ones, and
 
     CLL(W + L z) - penalty / 2 |z|^2
 
-is maximised over z, where L removes the part of z that would change the edited effects. The cost of the edit is the
-difference in log-loss on held-out rows: in each of five stratified folds both models are learned without the rows of
-the fold. If the model was fitted with groups, each group is in one fold; with times, the latest rows are held out.
+is maximised over z, where L removes the part of z that would change the edited effects.
+
+The cost of the edit is the difference in held-out log-loss between the model with the edit and the model without it.
+Both are learned five times, each time without the rows of one of five stratified folds. If the model was fitted with
+groups, each group is in one fold; with times, the latest rows are held out.
 """
 
 from __future__ import annotations
@@ -67,8 +69,8 @@ class EditChoice(NamedTuple):
     """A requested edit of an effect, by exactly one of set, flatten, smooth and monotone.
 
     effect: the names of its attributes. set: strings VALUE=LOG_ODDS. monotone: "up" or "down". label: the label whose
-    log-odds set and monotone change, or None for the second of two labels. why, by, when: the reason, author and date
-    in the record of the edit.
+    log-odds `set` or `monotone` changes, or None for the second of two labels. why, by, when: the reason, author and
+    date in the record of the edit.
     """
 
     effect: tuple[str, ...]
@@ -86,7 +88,8 @@ class EditChoice(NamedTuple):
 class EditReport:
     """The edits of a model, and the file that was written.
 
-    output: None if no file was written. done: the edit that was made or, if `undone` is true, the edit that was undone.
+    output: None if no file was written. done: the edit that was made or, if `undone` is true, the edit that was undone;
+    None if the edits were only listed.
     """
 
     model: str
@@ -138,7 +141,8 @@ def edit(
 
     refit: rows to which the other tables are refitted. Raises UsageError for an effect, value or label that the model
     does not have, for an edit that changes nothing, and for one that violates a monotonicity constraint. Raises
-    ModelError for a model whose effects cannot be edited or refitted.
+    ModelError for a model whose effects cannot be edited or refitted, and for rows that do not fit the model. Raises
+    BncliError if no row can be held out.
     """
     output = output or path
     check_outputs((output,), () if refit is None else (*refit.paths, refit.schema_file))
@@ -157,7 +161,10 @@ def edit(
 
 
 def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *, run: Run = Run()) -> Model:
-    """Return the edited model, with the edit recorded and, if the model had a self-test, with a new one."""
+    """Return the edited model, with the edit recorded and, if the model had a self-test, with a new one.
+
+    The edited model has no intervals of probabilities. Raises the errors of `edit`.
+    """
     schema = model.schema
     effect = editable_effect(model, choice.effect)
     label = _label_position(choice, schema.labels)
@@ -257,7 +264,11 @@ def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
 def _refit(
     model: Model, effect: EditableEffect, target: Array, source: Source, run: Run
 ) -> tuple[list[Array], RefitLoss]:
-    """Return the arrays of the model refitted with the effect fixed at `target`, and the held-out log-losses."""
+    """Return the arrays of the model refitted with the effect fixed at `target`, and the held-out log-losses.
+
+    Raises ModelError for an ensemble, for a model with monotonicity constraints, and for rows that do not fit the
+    model. Raises BncliError if no row can be held out.
+    """
     if not isinstance(model.predictor, Tables):
         what = "--refit needs a model with a single set of tables, but the model is an ensemble"
         raise ModelError(what, hint="leave --refit out, or fit a model with --structure nb, tan or interactions")

@@ -100,7 +100,8 @@ class EffectsReport:
 
     base: log-odds (K,) of the average row.
     models: number of models whose scores are averaged.
-    left_out: the number of effects that are not listed, and their fraction of the variance; None if all are listed.
+    left_out: the number of effects beyond the first 1,000, which are not listed, and their fraction of the variance;
+        None if all are listed.
     """
 
     base: Array

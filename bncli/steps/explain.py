@@ -1,4 +1,4 @@
-"""Explain a model by its effects, or the predictions of rows by their contributions."""
+"""Explain a model by its effects, or the prediction for each row by the contributions of these effects."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@
 A network or program is tested before it is written. A network is read back, if the format allows it, and a program is
 run, if its interpreter is installed. Its probabilities for EXPORT_ROWS or more rows are compared with the model's. For
 a network these are random rows; for a program they include every level, both sides of every cut, missing values and
-unseen values. The file is written only if no probability differs by more than TOLERANCE, and if no decision differs
-except between equally good ones.
+unseen values. An export that differs is not written: no probability may differ by more than TOLERANCE, and no decision
+except between equally good ones. An export that cannot be read back or run is written without this test.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ExportReport:
     pooled: tuple[PooledValues, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name, without the text; `pooled`, `totals` and `rounding` only if there are any."""
+        """Return the fields by name, without the text; `pooled`, `totals` and `rounding` only if they apply."""
         names = ("model", "format", "output", "nodes", "arcs", "probabilities", "rows", "max_dp")
         fields = {name: getattr(self, name) for name in names}
         if self.pooled is not None:
@@ -116,6 +116,9 @@ def export(
     options: the options of the format, keyed by name. seed: the seed of the rows on which the export is compared with
     the model. positive: the label of the event, or None for the model's. min_rows: pool values with fewer training rows
     first, and compare the export with the pooled model.
+
+    Raises UsageError for an unknown format, option or label, ModelError for a model that the format cannot express, and
+    BncliError if the export differs from the model.
     """
     chosen = export_format(form)
     refuse_ending(output, (), "the file can be written only as plain text")

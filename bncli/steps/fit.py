@@ -1,4 +1,4 @@
-"""Fit a model to a table, or to counts, and write it: `fit` reads, learns, writes and reports.
+"""Fit a model to a table or to counts, write it to a file, and report on it.
 
 The report on a model with `--structure card` includes its points, and the probabilities of some totals.
 """
@@ -75,7 +75,8 @@ class FitReport:
     penalty: None for parameters in closed form; for an ensemble the penalty of its heaviest component.
     penalty_cv: how the penalty was chosen, if by cross-validation. trials: the candidates of an ensemble.
     cll_start, cll: conditional log-likelihood of the training rows at the start and the end, in nats, without the
-        penalty. log_loss: -cll divided by the total row weight. All three are NaN for a model learned from counts.
+        penalty. log_loss: -cll divided by the total row weight. All three are NaN for a model learned from counts;
+        cll_start is also NaN with an optimizer and a prior network.
     held_out: losses of held-out rows with the chosen settings, or None if no row was held out. held_out_predictions:
         the predictions of these rows, if `run.keep_predictions` is set.
     restarts: the objective reached from each start, the usual one first, or None without random restarts; the other
@@ -136,7 +137,10 @@ class FitReport:
         return [] if self.card is None else card_lines(self.card, self.labels[-1])
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name, with `class_name` as `class`, and without optional keys that are None."""
+        """Return the fields by name, with `class_name` as `class`.
+
+        The predictions of held-out rows and optional keys that are None are left out.
+        """
         plain = replace(self, held_out_predictions=None)
         fields = {"class" if name == "class_name" else name: value for name, value in asdict(plain).items()}
         del fields["held_out_predictions"]

@@ -1,10 +1,11 @@
 """Forecast a fit without running it: the recipe, the tables, and the memory and time that it would take.
 
 Only the beginning or the footer of a file is read. The exception is gbn, which does not limit the number of parents of
-an attribute, so that its tables may have any size: its search is run if the table is small. The seconds are rough, and
-only distinguish minutes from hours: they follow measurements on one core with tables of 30 columns
-(tests/published/past_memory.md). The memory is within a factor of 2 of the measured peak for short, long, narrow and
-wide tables (tests/steps/test_forecast.py).
+an attribute, so that its tables may have any size: its search is run if the table is small.
+
+The seconds are rough, and only distinguish minutes from hours. They are based on measurements on one core with tables
+of 30 columns (tests/published/past_memory.md). The memory is within a factor of 2 of the measured peak for short, long,
+narrow and wide tables (tests/steps/test_forecast.py).
 """
 
 from __future__ import annotations

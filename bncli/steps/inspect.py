@@ -1,8 +1,8 @@
 """Describe a file: a model, cuts, a structure, counts, or a network of another program.
 
 The kind of file is recognized by its content. A report contains records of the engine, which the command prints as
-tables. `as_json()` returns the content of a cuts or structure file; for a model it returns how rows are read, what the
-model contains, and how it was made.
+tables. `as_json()` returns the content of a cuts or structure file, and that of a counts file without the counts. For a
+model it returns how rows are read, what the model contains, and how it was made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Learn a structure, which says how the attributes depend on each other, and write it as a structure file."""
+"""Learn a structure, which describes how the attributes depend on each other, and write it to a structure file."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def learn_structure(
     """Learn the recipe's structure from `source`, with supplied or learned cuts, and write it to `output`.
 
     check: the bootstrap resampling that estimates the log-loss of each step of a search for regions, or None.
-    scores: the parameters of the network's scores, or None to compute no scores.
+    scores: the parameters of the network's scores, or None to compute no scores. Raises UsageError if scores are
+    requested for a structure that is not a Bayesian network.
     """
     check_outputs((output,), (*source.paths, source.schema_file, *supplied.paths))
     recipe = supplied.update_recipe(recipe)

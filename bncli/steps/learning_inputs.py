@@ -1,7 +1,8 @@
-"""The inputs of learning: the training table and its check, and files of cuts or of a structure, each read once.
+"""The inputs of learning: the training table, its check, and supplied files of cuts, a structure or a prior network.
 
-What a supplied file contains is not learned. The file records how it was made, and the recipe adopts its methods. It
-also names the class column; unless `--class` is given, an error about that column names the file.
+Cuts or a structure from a supplied file are not learned again. The file records the methods that made them, and the
+recipe adopts these methods. The file also names the class column, so an error about that column names the file unless
+`--class` is given.
 
 The check warns about findings that make held-out metrics misleading. Columns that learning leaves out, such as
 identifiers and columns named by --ignore, are read for the check as well, because they may identify rows that belong

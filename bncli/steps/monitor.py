@@ -1,7 +1,7 @@
 """Compare rows with the training rows of a model: join monitors of several periods, or count the rows of a table.
 
-Monitor files are written by `score --monitor` and `monitor -o`. They are joined in the given order, which should be the
-order in time.
+A monitor holds counts of scored rows. Monitor files are written by `score --monitor` and `monitor -o`, usually one per
+period. They are joined in the given order, which should be the order in time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MonitorReport:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the attributes, drifted ones first, in descending order of their severity in any monitor."""
+        """The names of the attributes, drifted ones first, sorted by their highest severity in a monitor."""
         rank = {
             tally.name: min((not m.drifts[i].drifted, -m.drifts[i].severity) for m in self.monitors)
             for i, tally in enumerate(self.overall.tally.attributes)
@@ -126,10 +126,10 @@ class MonitorReport:
 
 
 def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
-    """Join monitor files and, if `svg` is given, plot the PSI of the attributes over time to this file.
+    """Join monitor files and, if `svg` is given, plot the PSI of the most drifted attributes over time to this file.
 
-    Raises UsageError if a file is given twice, and ModelError if the monitors belong to different models, or describe
-    the same model differently.
+    At most 12 attributes are plotted. Raises UsageError if a file is given twice, and ModelError if the monitors belong
+    to different models, or describe the same model differently.
     """
     check_outputs((svg,), paths)
     for i, path in enumerate(paths):
@@ -164,8 +164,8 @@ def monitor_rows(
 ) -> MonitorReport:
     """Count the rows of a table, as `score --monitor` does, without writing predictions.
 
-    output: the monitor file to write, which can be joined with others. svg: a file for a plot of the PSI. unseen: how
-    to treat unseen values, or None for the model's setting.
+    output: the monitor file to write, which can be joined with others. svg: a file for a plot of the PSI of at most 12
+    attributes. unseen: how to treat unseen values, or None for the model's setting.
     """
     check_outputs((output, svg), (*source.paths, model_path))
     model = read_model(model_path)

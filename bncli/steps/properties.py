@@ -1,7 +1,7 @@
 """Parse properties stated as sentences, and prove or refute them for a model.
 
-FORMS lists the sentences. Words in capitals are placeholders for a label of the class, columns that the model uses,
-values, and probabilities P. Labels, columns and values may be quoted.
+FORMS lists the forms of these sentences. Words in capitals are placeholders for a label of the class, columns that the
+model uses, values, and probabilities P. Labels, columns and values may be quoted.
 """
 
 from __future__ import annotations

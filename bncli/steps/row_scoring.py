@@ -89,7 +89,7 @@ class ScoreCounts:
 
     unseen, missing: number of such values by column of the table. highest: with two labels, the largest ln P of the
     second label in any row. unproven: number of rows for which a smaller set of values that fixes the decision may
-    exist. excess: the maximum number of values by which such a smaller set may be smaller. unknown_labels: number of
+    exist. excess: the maximum number of values by which such a set may be smaller. unknown_labels: number of
     monitored rows with a class that is not a label of the model.
     """
 
@@ -135,16 +135,16 @@ class ScoredBlock(NamedTuple):
 
 
 class RowScorer:
-    """A scorer of batches of rows with a model, which also counts the rows.
+    """A scorer that applies a model to batches of rows, and counts the rows.
 
     strict: whether a value not seen in training is an error. explain: maximum number of contributions to report per
     row. shift: the terms (K,) that another prior adds to ln P(y | x_t), or None for the model's own. questions: what-if
     questions; `rule` makes the decisions that they are about. monitored: whether to count the rows for a monitor, with
     the class if the table has it. level: the nominal coverage of the intervals to report, or None for no intervals.
-    abstain_wider: if given, also report in which rows the interval of the predicted label is wider.
+    abstain_wider: a width, or None; also report in which rows the interval of the predicted label is wider than this.
 
-    Raises UsageError or ModelError for questions or intervals that the model does not support. `needed` are the
-    attributes that the model uses, and the class for a monitor.
+    Raises UsageError or ModelError for questions or intervals that the model does not support. The attribute `needed`
+    has the names of the columns to read: those that the model uses and, for a monitor, the class.
     """
 
     def __init__(
@@ -294,7 +294,8 @@ class WhatIfAnswers:
     """The answers to what-if questions about rows.
 
     used: positions of the schema's attributes to which the codes belong. score: a function that returns the final
-    ln P(y | x_t) (K, N) for codes. finish: a function that computes it from the log-probabilities (K, N) of the tables.
+    ln P(y | x_t) (K, N) for codes. finish: a function that returns the same for the log-probabilities (K, N) that the
+    tables give, before calibration and shift.
     shift: as in RowScorer. rule: makes the decisions for `flip` and `because`; without a rule, or if it has only
     prediction sets, the decision is the most probable label. Raises UsageError or ModelError for questions that the
     model cannot answer.

@@ -1,16 +1,16 @@
-"""Code that the steps share: recording a run's events, working in overlapping stages, and the memory that is free.
+"""Code that the steps share: recording the events of a run, overlapping stages, and the free memory.
 
 - `Stopwatch` and `Recorder` are watches: they record what the engine reports, and pass every event on.
 - `PipelineStage` works on items in a thread of its own, fed through a short queue. Stages that read, score and write
   overlap in this way.
-- `free_memory` returns how many bytes this process may still allocate, and `with_memory_limit` limits a run to them. It
-  is the smallest of these limits; a limit that cannot be read is ignored:
+- `free_memory` returns how many bytes this process may still allocate. `with_memory_limit` limits a run to them, unless
+  the run has a limit already. The free memory is the smallest of these figures; one that cannot be read is ignored:
 
       system     MemAvailable: what Linux can give without swapping; on other systems all physical memory
-      cgroup v2  memory.max and memory.high less memory.current (without inactive cached files), of the process's group
-                 and of every group around it
-      cgroup v1  memory.limit_in_bytes less memory.usage_in_bytes, likewise
-      process    RLIMIT_AS (`ulimit -v`) less the address space in use, RLIMIT_DATA less the data segment
+      cgroup v2  memory.max and memory.high, each less memory.current (without inactive cached files), of the process's
+                 group and of every group that contains it
+      cgroup v1  memory.limit_in_bytes less memory.usage_in_bytes (again without inactive cached files), of these groups
+      process    RLIMIT_AS (`ulimit -v`) less the address space in use, and RLIMIT_DATA less the data segment
 """
 
 from __future__ import annotations

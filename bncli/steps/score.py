@@ -74,7 +74,7 @@ class MonitorSummary:
         return {"file": self.file, **drifted, "expected": expected_json(self.monitor.expected)}
 
     def sentence(self) -> str:
-        """Describe in a sentence which attributes drifted, largest drift first, and how many rows are improbable."""
+        """Describe in a sentence which attributes drifted (at most the first five) and how many rows are improbable."""
         monitor = self.monitor
         total, drifted = len(monitor.tally.attributes), monitor.drifted
         if not monitor.tally.rows:
@@ -195,7 +195,9 @@ def score(
     """Score the rows of `source` with the model in the file `model_path`, and write the predictions.
 
     unseen: how to treat unseen values; it and the missing tokens of `source` override the model's unless they are None.
-    monitor: a file for counts of the rows, which are compared with the training rows.
+    monitor: a file for counts of the rows, which are compared with the training rows. Raises the errors of `RowScorer`
+    and of reading, UsageError for an invalid decision rule, and BncliError if the table ends before the first row to
+    score.
     """
     path = None if output.path == "-" else output.path
     refuse_ending(path, UNSUPPORTED_ENDINGS, SUPPORTED_FORMATS)
@@ -412,7 +414,7 @@ def rule_to_score(model: Model, options: DecisionOptions, has_other_prior: bool,
     """Return the model's decision rule as changed by the options, or None if there is no rule.
 
     Warns if a threshold or prediction sets were chosen on held-out rows and the probabilities are corrected for another
-    prior.
+    prior. Raises UsageError for an invalid rule.
     """
     stored = model.rule
     has_sets = stored is not None and stored.sets is not None

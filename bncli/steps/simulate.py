@@ -1,4 +1,4 @@
-"""Draw rows from a model, or from a generated network, and write them and the true model.
+"""Draw rows from a model or from a generated network; write the rows and, on request, the network and true model.
 
 Drawing and writing overlap, and memory does not grow with the number of rows. The seed determines the network first,
 and then the rows: if more rows are drawn from the same network, the first rows are the same. Missing values have their
@@ -95,7 +95,7 @@ def simulate(
     origin: the path of a model, a kind of random network, or the exponent of the conditioning experiment. missing: the
     probability with which each attribute value is removed, or "model" for the proportion of missing values that its
     attribute had in training. outputs.model: a file for a model with the true tables, which the command line accepts
-    for random networks only.
+    for random networks only. Raises ModelError if the model is not a network.
     """
     output = None if outputs.rows == "-" else outputs.rows
     model_path = origin if isinstance(origin, str) else None

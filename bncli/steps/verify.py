@@ -5,7 +5,9 @@ probabilities as the machine that fitted the model. A program or a network is co
 For a program these rows include every level, both sides of every cut, missing values and unseen values; for a network
 they are random. If a program makes decisions, these are compared too.
 
-Properties stated as sentences are proven or refuted over all inputs (`bncli.steps.properties`).
+The effects that an edit has recorded are compared with those of the model. Properties stated as sentences are proven or
+refuted over all inputs (`bncli.steps.properties`). On request, the report lists what the model discloses about small
+groups of training rows.
 
 Probabilities agree if they differ by at most TOLERANCE. A program is run, so it should be one that the user trusts.
 """
@@ -72,10 +74,10 @@ class LargestDifference(NamedTuple):
 class VerifyReport:
     """The results of the comparisons.
 
-    self_test: None if the model has no self-test. against, format, export: the export, its format and the comparison
-    with it; None without an export. rounded: whether the format of the export may round numbers. decisions: None if the
-    model or the export makes no decisions. own_rule: whether the export makes decisions, but the model does not.
-    properties: None if none were stated. disclosure: None if not requested.
+    self_test: None if the model has no self-test. against, format, export: the path of the export, its format, and the
+    comparison with it; None without an export. rounded: whether the format of the export may round numbers. decisions:
+    None if the model or the export makes no decisions. own_rule: whether the export makes decisions, but the model does
+    not. properties: None if none were stated. disclosure: None if not requested.
     """
 
     model: str
@@ -160,8 +162,9 @@ def verify(
     what the model discloses about groups of fewer training rows than this number. seed: the seed of the synthetic rows.
 
     Raises ModelError if there is nothing to verify, for a recorded edit that does not match the tables, and for an
-    export that cannot be one of this model; UsageError if the format of the export cannot be determined; BncliError if
-    the export cannot be read, or if the program that runs it is not installed.
+    export that cannot be one of this model; UsageError if the format of the export cannot be determined, or if
+    a property cannot be parsed; BncliError if the export cannot be read, or if the program that runs it is not
+    installed.
     """
     # The format that belongs to the ending of the export, if it has probabilities.
     form = None
