@@ -74,7 +74,8 @@ class Decisions(NamedTuple):
     """Decisions about rows.
 
     labels: the label chosen for each row (N,), or None for an abstention. expected_costs: the expected cost of each
-    decision (N,), or None without costs. sets: the prediction set of each row, or None without prediction sets.
+    decision (N,), or of the one that an abstention replaces; None without costs. sets: the prediction set of each row,
+    or None without prediction sets.
     """
 
     labels: NDArray[Any]
@@ -289,8 +290,8 @@ class Model:
         """Return for each row the missing column that is most informative about the class.
 
         It has the highest mutual information with the class, given the known values of the row. The string is empty for
-        a row without missing values. Raises ModelError if the model is not a network, is
-        calibrated, or has an attribute with a missing level.
+        a row without missing values, and if none of them would be informative. Raises ModelError if the model is not a
+        network, is calibrated, or has an attribute with a missing level.
         """
         answers = self._answer({"next_best": True}, table, allow_missing_columns, options)
         return [str(text) for (texts,) in answers for text in texts]

@@ -67,7 +67,10 @@ class MonitorReport:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the attributes, drifted ones first, sorted by their highest severity in a monitor."""
+        """The names of the attributes, drifted ones first, and otherwise by decreasing severity of their drift.
+
+        An attribute that drifted in any monitor counts as drifted; its severity is the highest in any monitor.
+        """
         rank = {
             tally.name: min((not m.drifts[i].drifted, -m.drifts[i].severity) for m in self.monitors)
             for i, tally in enumerate(self.overall.tally.attributes)
