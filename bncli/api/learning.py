@@ -107,7 +107,7 @@ def evaluate(
     The default is cross-validation with `folds` folds; with `test`, a model is learned from `table` and tested on
     `test`. The options are those of `fit` except `log_p_quantiles`, `intervals` and `alternatives`. `by` names columns:
     results are also given for each of their values. `reliability=True` compares predicted probabilities with observed
-    frequencies. To test a fitted model, use `model.evaluate`.
+    frequencies. To test a fitted model, use `model.evaluate`. Raises BncliError, and TypeError for an unknown option.
     """
     with python_call():
         reliability = bool(options.pop("reliability", False))

@@ -43,7 +43,7 @@ class Method(NamedTuple):
         options: flags of the options that the method takes.
         number: default of the number that may follow the word after a colon; "" if no number may follow.
         defaults: flags whose usual default this method replaces, with the replacement.
-        fixed: flags whose value the method sets itself; it is recorded, and no other value may be given.
+        fixed: flags whose value the method sets itself; this value is recorded, and no other may be given.
         has_module: whether the folder of the choice has a module for the method.
         module: the name of that module if several methods share it; "" if it is named after the method.
 

@@ -36,7 +36,7 @@ _RESEARCH = frozenset(
 )
 """Options for research on methods and optimizers, which `--help-all` shows at the end."""
 _LIGHT = ("help", "config", "completion")
-"""Commands that load no library."""
+"""Commands that load no large library."""
 _LEAST_ADDRESS_SPACE = 296 << 20
 """Address space, in bytes, needed to load the libraries; with less, some of them crash instead of raising an error."""
 

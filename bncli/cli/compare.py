@@ -249,8 +249,8 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
     With one data set there is one table with a row per learner. With several data sets there are two tables per metric:
     its means, with a row per data set, and the ranks and tests, with a row per learner; each group of data sets adds
     another table of ranks and tests. The differences between learners come after the means. A legend is printed below
-    the first table of ranks. Marks are characters after the means, because colours do not survive a pipe. The seconds
-    come last, because they differ from run to run.
+    the first table of ranks. Marks are characters after the means, because colours do not survive a pipe. A table of
+    failed learners follows, if there are any. The seconds come last, because they differ from run to run.
     """
     from bncli.steps.compare.trials import COSTS
 

@@ -130,13 +130,14 @@ def _describe_drift(drift: Drift) -> str:
 class ScoreOutput:
     """The output of scoring: where predictions are written, and their columns.
 
-    path: the file; None or `-` for the standard output. keep: input columns to copy. digits: number of decimals, or
-    None for full precision. explain: maximum number of contributions per row. prior: the class frequencies to assume,
-    as probabilities by label or `training`; None for no correction. decisions: settings that replace those of the
-    model. questions: what-if questions. positive: the label of the event, or None for the model's. rows: the first and
-    the last row to score, counted from 1 without malformed rows, or None for all. level: nominal coverage of the
-    intervals, or None for no intervals. abstain_wider: abstain if the interval of the predicted label is wider than
-    this; None for no limit.
+    path: the file; None or `-` for the standard output. format: one of the formats of predictions, or None to choose it
+    by the extension of the file. keep: input columns to copy. labels_only: whether to leave out the probabilities.
+    log_proba: whether to write their logarithms instead. digits: number of decimals, or None for full precision.
+    explain: maximum number of contributions per row. prior: the class frequencies to assume, as probabilities by label
+    or `training`; None for no correction. decisions: settings that replace those of the model. questions: what-if
+    questions. positive: the label of the event, or None for the model's. rows: the first and the last row to score,
+    counted from 1 without malformed rows, or None for all. level: nominal coverage of the intervals, or None for no
+    intervals. abstain_wider: abstain if the interval of the predicted label is wider than this; None for no limit.
     """
 
     path: str | None = None
