@@ -108,7 +108,7 @@ METHODS = (Temperature.method, Isotonic.method, PerClass.method)
 class Calibration(NamedTuple):
     """A calibration map, the number of rows it was fitted to, and their log-loss before and after, in nats per row.
 
-    frequencies: the weight of each label in the rows to which the map was fitted, if these replace the class
+    frequencies: the weight of each label in the rows to which the map was fitted, if these weights replace the class
     frequencies of training; otherwise empty.
     """
 

@@ -708,7 +708,11 @@ def _structure(counts: Counts, recipe: Recipe, supplied: SuppliedParts, run: Run
 
 
 def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
-    """Learn the structure with the recipe's method; raise BncliError if the search would exceed `run.memory`."""
+    """Learn the structure with the recipe's method; raise BncliError if the search would exceed `run.memory`.
+
+    With `recipe.knowledge`, BncliError is also raised if the structure found does not obey it, and UsageError if the
+    method cannot meet its requirements.
+    """
     method = STRUCTURES.method(recipe.structure)
     assert method is not None
     options, constraints = recipe.options(method), None

@@ -465,7 +465,7 @@ ARC_SETS = ("class", "none", "supported", "all")
 """The sets of arcs that held-out rows may choose from, from few arcs to many.
 
 `class` has no arcs at all, `none` has no arcs between attributes, `supported` keeps the first m parents of each
-attribute, where m has the highest BIC, and `all` has all arcs that were learned.
+attribute, for the m with the highest BIC, and `all` has all arcs that were learned.
 """
 
 

@@ -1,10 +1,11 @@
-"""Training rows: select attributes, discretize, and encode the rows according to a recipe; the first step of learning.
+"""The first step of learning: select attributes, discretize, and encode the training rows according to a recipe.
 
-Every fit calls `encode_needed`, which keeps all attributes unless `--max-attributes N` sets a limit.
+Every fit except those of `--structure auto` calls `encode_needed`, which keeps all attributes unless
+`--max-attributes N` sets a limit.
 
 The attributes are ranked by forward selection. The model is a naive Bayes classifier with a weight w_i per attribute,
 
-    ln P(y | x) = ln f[y] + sum over the selected i of w_i ln P(x_i | y) / P(x_i) + constant,
+    ln P(y | x) = ln f[y] + sum over the selected i of w_i ln [P(x_i | y) / P(x_i)] + constant,
 
 and the next attribute is the one that lowers the log-loss of held-out rows most, summed over the folds. Frequencies,
 probabilities, cuts and levels come from the training rows of each fold, and so does the weight of the attribute, which
@@ -80,9 +81,9 @@ def encode_needed(
 ) -> Dataset:
     """Select attributes if the recipe limits them, and encode the rows as `encode_training_rows` does.
 
-    Monotonicity constraints of attributes that are left out are ignored. For skdb, if rows belong together or have
-    times, and cuts or pooled levels are learned from the labels, the rows of all but very large tables are also encoded
-    with cuts and levels learned within folds, since those that follow the labels of a unit would favour attributes that
+    Monotonicity constraints of attributes that are left out are ignored. For skdb, the rows of all but very large
+    tables are encoded again with cuts and levels learned within folds, if rows belong together or have times and cuts
+    or pooled levels depend on the labels. Otherwise, cuts that follow the labels of a unit would favour attributes that
     identify the unit.
     """
     needed = keep_needed(columns, recipe, run)

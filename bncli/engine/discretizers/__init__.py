@@ -8,7 +8,8 @@ Every module defines the function
 
     cut_points(values, labels, n_labels, weights, *, <options>) -> tuple[float, ...]
 
-- values (N,): finite values, float64 or a narrower type that represents them exactly; rows without one are left out;
+- values (N,): finite values, float64 or a narrower type that represents them exactly; the caller leaves out rows
+  without a finite value;
 - labels (N,): unsigned class codes below n_labels;
 - weights (N,): positive float64, or None if every row weighs 1;
 - the result: cuts in ascending order, each at or above the lowest value and below the highest, so that

@@ -3,7 +3,8 @@
     c_i = low + (high - low) i / B,    i = 1 .. B - 1
 
 Conventions: an interval may be empty (it keeps its code); cuts that coincide, because the values are too close for B
-intervals, are one cut. The sum is halved before and doubled after, so that no range overflows. Cost: O(N).
+intervals, are one cut. All terms of the sum are halved and the result is doubled, so that no range overflows. Cost:
+O(N).
 """
 
 from __future__ import annotations

@@ -13,10 +13,11 @@ Candidates are compared by the following cost, where L, R are the class counts o
 
     n_L Ent(L) + n_R Ent(R) = h(n_L) + h(n_R) - sum over y of [h(L_y) + h(R_y)],    h(n) = n log2 n
 
-Few candidates are evaluated: rows are in blocks with known class counts A up to their start and B up to their end, so
-that A_y <= L_y <= B_y for the cuts of a block, and most blocks have a lower bound above the cost of a candidate found
-earlier. n_A and n_B are the sums of A and B, and N the total. Since h is convex, h(n_L) + h(n_R) lies
-above its tangent at a point m, of slope s, and each class adds a concave function, whose minimum is at A_y or B_y:
+Few candidates are evaluated. Rows are divided into blocks, with known class counts A up to the start of a block and B
+up to its end, so that A_y <= L_y <= B_y for the cuts in the block. This bounds their costs from below, and for most
+blocks the bound is above the cost of a candidate found earlier. n_A and n_B are the sums of A and B, and N the total.
+Since h is convex, h(n_L) + h(n_R) lies above its tangent at a point m, of slope s, and each class adds a concave
+function, whose minimum is at A_y or B_y:
 
     cost >= N log2(N - m) + sum over y of min over L_y in {A_y, B_y} of [s L_y - h(L_y) - h(R_y)]
     m = (n_A + n_B) / 2,    s = log2 m - log2(N - m)

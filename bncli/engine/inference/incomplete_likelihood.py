@@ -13,9 +13,9 @@ with respect to ln P(y, e_t), which is w_t (1[y_t = y] - P(y | e_t)) for CLL and
 
 A family whose attributes are all observed in a row is scored by a look-up, fused with others as for complete rows; if
 this holds for all families, nothing else is needed. The other families that a row needs are compiled once into a
-program: for CLL, the families on which P(class | e_t) depends; for LL, the families that are not barren. A barren
-family gets no expected counts (theta times the counts of its parents would be right, but that has no effect in a
-maximisation).
+program: for CLL, the families on which P(class | e_t) depends; for LL, the families that are not barren. A family is
+barren in a row if its child and all descendants of its child are missing. A barren family gets no expected counts
+(theta times the counts of its parents would be right, but that has no effect in a maximisation).
 
 Memory: the rows of a block are compiled in groups whose tables take at most 256 MiB.
 
@@ -500,7 +500,8 @@ def _store_scale(run: ForwardPass, place: SlotRange, scale: Array | None) -> Non
 def _rescale(table: Array, scale: Array | None) -> Array:
     """Divide the table of each class and configuration by its largest entry, in place.
 
-    Returns the logarithms of the largest entries plus `scale`, (K, configurations).
+    Returns the logarithms of the largest entries plus `scale`, (K, configurations). Raises _TooSmallError if an entry
+    is so small that digits may have been lost.
     """
     axes = tuple(range(1, table.ndim - 1))
     most = table.max(axis=axes)

@@ -6,7 +6,7 @@ row. Rows with equal tables share a configuration, so that work is done once for
 slots:
 
     CellRange  CPT entries of a family at the observed codes
-    Join       out[y, x, u] = left[y, x, i(u)] right[y, x, j(u)], axes that one side lacks repeated
+    Join       out[y, x, u] = left[y, x, i(u)] right[y, x, j(u)], repeated along axes that one side lacks
     Contract   out[y, x, u] = sum over x_1 of left[y, x_1, x, i(u)] right[y, x_1, x, j(u)]
 
 **Compilation** is bucket elimination on unique configurations. Hidden attributes are marginalized in one fixed order.
@@ -15,9 +15,9 @@ are joined and its attribute is marginalized; the result, a *message*, goes to t
 or, if it has none, to the score of the row (Dechter 1999, Artificial Intelligence 113). All rows go through the buckets
 together, whatever attributes are hidden in them:
 
-- a table is stored with the rows that use it, and the configuration of each row; a *source* of a bucket has one table
-  for each scope and comes from one node: from its family, or, in rows in which the node has been marginalized before,
-  from the message that replaces the family;
+- a table is stored with the rows that use it, and the configuration of each row;
+- a *source* of a bucket has one table for each scope. All of them come from one node: from its family or, in rows in
+  which the node has already been marginalized, from the message that replaces the family;
 - two sources are joined on the pairs of configurations that occur in rows, renumbered; the two narrowest sources are
   joined first, so that tables as large as the number of rows come as late as possible.
 

@@ -3,7 +3,7 @@
 - `structure`: both kinds, by attribute index, and their families
 - `named_structure`: both kinds by column names, as files hold them
 - `arc_constraints`: required, forbidden and ordered arcs (`--knowledge`)
-- `regrouping`: families that use an attribute with fewer intervals than its cuts make
-- `scores`: the scores that structure learners maximise: ll, aic, bic, k2, bdeu, acll, acll-uniform; the linear
-  approximation behind acll, and its parameters in closed form
+- `regrouping`: families that use an attribute with fewer intervals than its cuts define
+- `scores`: the scores that structure learners maximise: ll, aic, bic, k2, bdeu, acll, acll-uniform; and the
+  linear approximation behind acll
 """

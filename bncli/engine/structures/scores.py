@@ -1,8 +1,8 @@
 """Scores of a family: how well its parents explain a child. A network's score is the sum over its families.
 
 Every score takes counts of shape (..., r, q, K): batch axes, the child's r values, one flat axis of the q
-configurations of its attribute parents (q = 1 without any), and the K classes, since the class is a parent too. It
-has one value per element of the batch, in nats; higher is better. Rows may be weighted, so counts need not be
+configurations of its attribute parents (q = 1 without any), and the K classes, since the class is a parent too, and
+returns one value per element of the batch, in nats; higher is better. Rows may be weighted, so counts need not be
 integers. In the formulas, N is the sum of the counts, k a value of the child, j a configuration, c a class, and G the
 gamma function.
 
@@ -28,8 +28,8 @@ highest, among all theta_kjc >= N' / (sum over k of N+_kjc), at
 
     theta_kjc = N+_kjc / (sum over k of N+_kjc),      N+_kjc = max(M_kjc, N')
 
-(theorem 3.8 and equation 28, which print a plus for M's minus). beta and gamma depend on the assumed distribution of
-the U_c:
+(theorem 3.8 and equation 28, where the minus in M is misprinted as a plus). beta and gamma depend on the assumed
+distribution of the U_c:
 
 - `dirichlet_approximation`: (U_1, ..., U_K, rest) ~ Dir(1, ..., 1, N). With psi the digamma function, psi' its
   derivative,

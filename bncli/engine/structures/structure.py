@@ -29,7 +29,10 @@ Grouping = tuple[int, ...]
 BinnedAttribute = tuple[int, Grouping | None]
 """An attribute with the grouping of its codes, or None if they are not grouped."""
 Groupings = tuple[tuple[Grouping | None, ...], ...]
-"""groupings[k][i] is the grouping, or None, of attribute i in regions of k + 1 attributes (last k: or more)."""
+"""groupings[k][i] is the grouping, or None, of attribute i in regions of k + 1 attributes.
+
+The last entry also holds for larger regions.
+"""
 
 
 @dataclass(frozen=True)
@@ -255,9 +258,9 @@ Structure = Dag | Regions
 def outermost_positions(
     regions: Sequence[tuple[Member, ...]], bins: tuple[int | None, ...], cuts: Sequence[tuple[Entry, ...]] = ()
 ) -> list[int]:
-    """Return the positions of the regions that no other region contains, ascending; the first of equal regions.
+    """Return the positions of the regions that no other region contains, ascending.
 
-    Regions are compared by their `binned_members`.
+    If several regions are equal, only the first is returned. Regions are compared by their `binned_members`.
     """
     binned = binned_members(regions, bins, cuts)
     outermost = set(map(frozenset, maximal(binned)))
