@@ -41,7 +41,11 @@ PANELS = PanelLayout(width=200.0, height=200.0, left=62.0, above=58.0, right=18.
 
 @dataclass(frozen=True)
 class ScatterPanel:
-    """A learner's points (data set, baseline's metric, own metric), and on how many it is better, equal or worse."""
+    """A learner's name, its points (data set, baseline's metric, own metric), and how often it is better or worse.
+
+    better, equal, worse: the numbers of data sets on which the learner is better than, equal to or worse than the
+    baseline.
+    """
 
     name: str
     points: Sequence[tuple[str, float, float]]
@@ -118,7 +122,7 @@ def scatter_plots(
     """Draw one panel per learner.
 
     By default, axes are logarithmic if all values are positive and the largest is more than four times the smallest.
-    With `logarithmic` true, they are logarithmic whenever all values are positive.
+    If `logarithmic` is True, they are logarithmic whenever all values are positive; if it is False, they are linear.
     """
     drawing, frames = PANELS.sheet(title, len(panels))
     axis = axis_of([value for panel in panels for _, *pair in panel.points for value in pair], logarithmic)

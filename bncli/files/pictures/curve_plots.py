@@ -3,18 +3,19 @@
 - `curve_plots`: curves in the unit square, one panel per label, so that no curve needs a colour or a label of its own.
   The dashed line shows an uninformative classifier (ROC, precision-recall) or perfect calibration
   (reliability).
-- `unit_curves`, `reliability_dots`: the same for a page. One frame holds the curves of all labels, and the page shows
-  one of them at a time.
+- `unit_curves`, `reliability_dots`: similar pictures for a page. One frame holds the curves or dots of all labels, and
+  the page shows those of one label at a time.
 - `learning_curve_plot`: one panel per metric over the number of training rows on a logarithmic axis. Error bars of one
   standard deviation do not extend below 0, since the metrics are not negative. All panels share the axis of rows.
 - `series_plot`: dots and a line from file to file, or from block to block, and a dashed line for comparison. Files
   have equal space and are numbered from 1; the vertical axis starts at 0 unless a value is negative. Unknown values
   interrupt the line.
-- `convergence_plots`: curves of the minimised value, one panel with its own axes per table. The vertical axis is
-  logarithmic if the values span enough; the axis of effort is logarithmic if the largest effort is more than fifty
-  times the smallest one above 0, with the start at its left end.
-- `lag_histograms`: one histogram of lags per name, all with the same axes. A bar is drawn above the lags that it
-  counts, a dashed line at lag 0.
+- `convergence_plots`: curves of the minimised value over effort, one panel with its own axes per table. The vertical
+  axis is logarithmic if all values are positive and the largest is more than four times the smallest. The axis of
+  effort is logarithmic if the largest effort is more than fifty times the smallest one above 0; its left end then also
+  stands for effort 0. `convergence_plots` can also draw values of numbered items instead of efforts.
+- `lag_histograms`: one histogram of lags per name, all with the same axes. Each bar stands above the lags that it
+  counts, and a dashed line marks lag 0.
 
 Text is placed outside the frames.
 """
@@ -76,7 +77,7 @@ class CurvePanel:
 
 @dataclass(frozen=True)
 class MetricPanel:
-    """A non-negative metric: (rows, mean, standard deviation) per training size, ascending; unknown values are None."""
+    """A non-negative metric: (rows, mean, standard deviation) in ascending order of rows; unknown values are None."""
 
     name: str
     points: Sequence[tuple[int, float | None, float | None]]
@@ -212,7 +213,7 @@ def series_plot(
     across: str = "file",
     intervals: Sequence[tuple[float, float] | None] = (),
 ) -> Drawing:
-    """Draw one value and one dashed value per file; the tip of a dot has the name of the file and the value.
+    """Draw a dot per value, joined by a line, and a dashed line; the tip of a dot has its file's name and its value.
 
     across: the name of the horizontal axis. intervals: the lower and upper end of each error bar; None draws no bar.
     """
@@ -286,7 +287,8 @@ def convergence_plots(
 ) -> Drawing:
     """Draw one panel of curves per table; a name has the same colour and dashes in all panels and in the legend.
 
-    is_numbered: the horizontal axis has numbered items instead of effort, which starts at 0.
+    names: at most SERIES. is_numbered: whether the horizontal axis shows the numbers of items instead of effort; the
+    axis of effort starts at 0.
     """
     width = _PANELS.sheet_width(len(panels))
     # names of the legend side by side as far as there is room

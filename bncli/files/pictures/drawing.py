@@ -4,7 +4,8 @@ A drawing adapts to light and dark screens. No fonts are measured: text is assum
 common sans-serif font, so that a layout by `text_width` hardly ever overlaps in another font. In all text, control
 characters and characters that XML 1.0 cannot contain are replaced by `?`.
 
-Axes have round ticks. They are linear, or logarithmic if the values span enough.
+Axes have round ticks. Unless the caller chooses, an axis is logarithmic if all values are positive and the largest is
+more than four times the smallest, and otherwise linear.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
-"""Pictures of effects: steps and bars for single attributes, heat maps for pairs, nomograms; and confusion matrices.
+"""Pictures of effects (steps and bars of single attributes, heat maps of pairs, nomograms), and confusion matrices.
 
-- `effect_steps`, `effect_bars`: the effect of every value of an attribute, with its training weight. Numeric
-  intervals are drawn to scale, linear or logarithmic, unless they differ too much in width; then they are equally wide.
-  The numbers under the steps are the cuts. A band around the steps, or a thin line on a bar, shows the uncertainty.
-  The caller supplies the axis, so that all classes of a model can share it.
+- `effect_steps`, `effect_bars`: the effect of every value of an attribute, with its training weight. Numeric intervals
+  are drawn to scale, linear or logarithmic, unless they differ too much in width; then they are equally wide. The
+  numbers under the steps are those cuts for which there is room. A band around the steps, or a thin line on a bar,
+  shows the uncertainty. The caller supplies the axis, so that all classes of a model can share it.
 - `heat_map`: the cells of a table of two attributes, with the effects of the single attributes along its edges. There
   are eleven shades, blue above 0 and vermilion below, and all cells of a shade are drawn as one path.
-- `nomogram`: points for every value, to be added by hand, and the probability for their sum (Lubsen et al. 1978).
+- `nomogram`: a scale from which the points of every value are read. The reader adds them by hand, and reads off the
+  probability for their sum (Lubsen et al. 1978).
+- `confusion_map`: a confusion matrix as shades.
+- `share_bars`: bars from 0, each with its text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Drawings of networks and regions: the width of an arc shows its strength, and links lead to the tables.
 
-Networks run from left to right: depth across, breadth downwards, in units of one node.
+Networks run from left to right. The depth of a node is its distance from the left, in layers; its breadth is its
+distance from the top, in rows.
 
 - Trees are laid out as by Reingold & Tilford (1981): subtrees are moved together until their outlines touch, a parent
   stands in the middle of its children, and equal subtrees look alike.

@@ -97,9 +97,11 @@ class FoldedBlocks:
 class InteractivePanel:
     """A panel that page.js builds from `data`; `fallback` is shown without scripts.
 
-    thresholds: {"label", "other", "t", "tp", "fp", "positives", "negatives", "start", "costs", "frame"}; t, tp and fp
-    are lists
-    what-if: {"inputs": [{"name", "options" or null, "value"}], "others": {name: value}, "effects": bool}
+    The content of `data` depends on the kind:
+
+    - thresholds: {"label", "other", "t", "tp", "fp", "positives", "negatives", "start", "costs", "frame"}, where t, tp
+      and fp are lists
+    - what-if: {"inputs": [{"name", "options" or null, "value"}], "others": {name: value}, "effects": bool}
     """
 
     kind: Literal["thresholds", "what-if"]

@@ -1,12 +1,13 @@
 """Parquet and Arrow files, read as record batches.
 
-Integers, floats and decimals are read as numbers, with NaN for missing; durations are read as numbers of seconds. Dates
-and times are converted to seconds directly if they are requested as such (see `dates`). Every other type that Arrow can
-cast to strings (strings, Booleans) is read as text, and a null as the empty string. An infinite number makes its row
-malformed.
+Integers, floats and decimals are read as numbers, with NaN for missing values; durations are read as numbers of
+seconds. Dates and times are converted directly to seconds (see `dates`). All of these are read as text if text is
+requested, and so is every other type that Arrow can cast to strings, such as Booleans. In text, a null becomes the
+empty string. An infinite number makes its row malformed.
 
-Arrow trusts the contents of such a file: a wrong offset or index is followed, and the process crashes. Therefore only
-the columns that are needed are read, and every batch is validated in full before it is used.
+Arrow trusts the contents of such a file: it follows a wrong offset or index, and the process may crash. Therefore every
+batch is validated in full before it is used. Columns that are not needed are not read, unless malformed rows are to be
+written to a file.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class ArrowBatch:
 def columnar_format(first: bytes) -> str | None:
     """Return the format of a columnar file, given its first bytes, or None for any other file.
 
-    The formats are parquet, file or stream (of Arrow IPC), and feather v1.
+    The formats are "parquet", "file" and "stream" (the two formats of Arrow IPC), and "feather v1".
     """
     for name, magic in _MAGIC.items():
         if first.startswith(magic):
@@ -74,8 +75,10 @@ class ColumnarFile:
 
     - file: a seekable file; kind: its format, from `columnar_format`
     - keep_bad_rows: whether to read all columns, so that malformed rows can be written to a file
-    - memory: the free memory in bytes, or None if unknown; an Arrow file with a compressed batch of more bytes is
-      refused
+    - memory: the free memory in bytes, or None if unknown; an Arrow file is refused if one of its compressed batches
+      needs more
+
+    Raises BncliError if the file is damaged or not supported, or contains codes or no columns.
     """
 
     def __init__(self, file: BinaryIO, kind: str, path: str, *, keep_bad_rows: bool, memory: int | None) -> None:
@@ -346,7 +349,10 @@ def _csv_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
 
 
 def type_word(kind: pa.DataType) -> str | None:
-    """Return how values of an Arrow type are read: "numbers", "text", or the order of dates; None for the null type."""
+    """Return how values of an Arrow type are read, or None for the null type.
+
+    The result is "numbers", "text", "ymd" for dates, or "time" for times of the day.
+    """
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_null(kind):
         return None

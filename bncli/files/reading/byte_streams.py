@@ -1,12 +1,12 @@
 """The bytes of a table: find its files, decompress them, and decode their text to UTF-8.
 
-A table is one file, several files, a directory of files, or stdin. Compression is detected from the first bytes. Stdin
-is never seeked: if the table may have to be read twice, its bytes are copied to a temporary file as they arrive, and
-the second `open` reads the copy. Named pipes are treated in the same way.
+A table is one file, several files, a directory of files, or stdin. Compression is detected from the first bytes. The
+position in stdin is never changed: if the table may have to be read twice, the bytes of stdin are copied to a temporary
+file as they arrive, and the second `open` reads the copy. Named pipes are treated in the same way.
 
-UTF-16 and UTF-32 are recognised by their byte-order mark. A byte that is not valid in its encoding is passed on
-unchanged, which makes its row malformed. In encodings with wide characters, nothing after such a byte can be trusted,
-so it is an error.
+UTF-16 and UTF-32 are recognised by their byte-order mark. A byte that is not valid in its encoding is normally passed
+on unchanged, which makes its row malformed. In UTF-16 and UTF-32, most invalid bytes end the reading with an error
+instead.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _PAUSE = 0.1
 def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
     """Return the files that make up the table; with `keep`, even stdin and pipes can be opened more than once.
 
-    Raises BncliError for a missing file and for a folder without tables, and UsageError for a file that is given twice
-    and for stdin (-) together with files.
+    Raises BncliError if a path does not exist or cannot be read, and if a folder contains no tables. Raises UsageError
+    if a file is given twice, or if stdin (-) is given together with files.
     """
     if "-" in paths and len(paths) > 1:
         raise UsageError("the standard input (-) cannot be combined with files")

@@ -1,14 +1,18 @@
 """Build one column of a training table block by block, while its type is still open.
 
-A column is read as numbers until a block contains other strings, and as text from then on. The earlier blocks of this
-column are read again as text at the end. Blocks are kept small: numbers in a narrow type, strings as codes into the
-distinct strings. Strings are kept unchanged, with their blanks, until all rows are read: then stripping, missing tokens
-and the final order of the levels cost one pass over the distinct strings and not over the rows.
+A column that seems to hold numbers is read as numbers until a block contains other strings, and as text from then on.
+At the end, its earlier blocks are read again as text. Blocks are stored compactly: numbers in a narrow type, and
+strings as indices into the distinct strings. Strings keep their blanks until all rows are read. Blanks and missing
+tokens can then be removed, and the levels sorted, in one pass over the distinct strings instead of the rows.
 
-Conventions: a column is numeric if every value that is present is a finite decimal number and there are more than two
-distinct ones, unless all consist of digits only and some, such as 01234, have leading zeros: these are codes (see
-`look_like_codes` for an exception). A column of a columnar file that stores dates is a date column if there are more
-than two distinct ones. A column without any value is categorical and has no levels.
+A column whose type is open gets its type by these rules (`column_meaning` then looks for further forms in text):
+
+- It is numeric if every value that is present is a finite decimal number, and more than two of the numbers are
+  distinct.
+- As an exception, it holds codes if all values consist of digits and some of them, such as 01234, have leading zeros
+  (`look_like_codes` has an exception to this).
+- A column that is stored as dates in a columnar file is a date column if more than two of the dates are distinct.
+- A column without any value is categorical and has no levels.
 """
 
 from __future__ import annotations
@@ -216,7 +220,7 @@ class ColumnBuilder:
         return pa.concat_arrays([EMPTY, *texts]).unique()
 
     def count(self, missing: Sequence[str]) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Return the distinct values of a text column, without blanks and missing tokens, and the frequency of each."""
+        """Return the distinct stripped values of a text column except missing tokens, and the frequency of each."""
         blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
         counts = [np.bincount(block.codes, minlength=len(block.texts)) for block in blocks]
         trimmed, is_missing = strip_texts(pa.concat_arrays([EMPTY, *(block.texts for block in blocks)]), missing)

@@ -1,4 +1,4 @@
-"""The meaning of each column of a training table: numbers, parts of dates, names, or nothing to learn from.
+"""Decide what each column of a training table holds: numbers, dates, categories, or values that cannot be learned from.
 
 Guesses are reported in notes, which list the columns by kind of guess.
 
@@ -8,11 +8,11 @@ Guesses are reported in notes, which list the columns by kind of guess.
   shape, except for the time of day and the zone, unless the user gives the order of day and month.
 - Numbers with a few words among them ("k.A.", "<5") are read as numbers, and the words as missing values. This is done
   in columnar files too, where other strings that look like numbers stay text.
-- A column in which nearly all values are numbers or dates stays text, and a note names exceptions. At least 90 % of
-  the values, and at least 20 values, must be numbers or dates. A column with marks that usually mean a missing value
-  ("-") also stays text, and a note lists the marks.
-- A column whose type the user does not give is left out if it has more distinct strings than half the number of rows,
-  and more than 20.
+- Otherwise, a column in which nearly all values are numbers or dates stays text, and a note names some exceptions.
+  "Nearly all" means at least 90 % of the values (of the distinct values, for dates and national forms), and at least
+  20. A column with marks that usually mean a missing value ("-") also stays text, and a note lists the marks.
+- A text column whose type the user does not give is left out if it has more than 20 distinct values, and if their
+  number is more than half the number of rows.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ColumnDecision(NamedTuple):
     - form: the form in which its values are written, or None for plain values
     - notes: the notes about it
     - marks: its values that may mean missing
-    - without_marks: what the column would be without these marks: numbers, dates, or "" for names
+    - without_marks: what the column would be without these marks: "numbers", "dates", or "" for categories
     - advised: the strings that a note advises adding to the missing tokens
     """
 
@@ -255,13 +255,13 @@ class _ColumnInterpreter:
             self._take_text(name, column)
 
     def _take_text(self, name: str, column: ColumnBuilder) -> None:
-        """Add a text column as dates, as numbers in a national form or with words, or as names.
+        """Add a text column as dates, as numbers in a national form or with words, or as categories.
 
-        Raises BncliError if it would be names, and the files of the table disagree about its type.
+        Raises BncliError if it would be categories although the files of the table disagree about its type.
         """
         delimiter, texts = self._table.delimiter, column.texts()
         if len(texts) <= 2 and column.difference is None and all(map(_PLAIN_NUMBER.fullmatch, texts.to_pylist())):
-            # One or two plain numbers are names and nothing else; wide tables have very many such columns.
+            # One or two plain numbers are categories and nothing else; wide tables have very many such columns.
             self.attributes[name] = column.categorical()
             return
         recognized = recognize_format(name, texts, self._tokens, self._source, delimiter)
@@ -310,7 +310,7 @@ class _ColumnInterpreter:
         self.notes.dates[f"{endings} (read as {recognized.description}{instead})"].append(name)
 
     def _add_names(self, name: str, column: ColumnBuilder, *, explain: bool) -> None:
-        """Add a column of names, or leave it out if it has too many distinct values (see the module docstring).
+        """Add a column of categories, or leave it out if it has too many distinct values (see the module docstring).
 
         explain: whether to add notes on what else the column might be.
         """
@@ -333,7 +333,7 @@ class _ColumnInterpreter:
     def _explain_text(self, name: str, column: ColumnBuilder, levels: pa.Array) -> str:
         """Add notes on values that keep a text column from being numbers or dates, and return why it is left as text.
 
-        The reason is, for example, "numbers except for a few values", and "" for a column of names.
+        The reason is, for example, "numbers except for a few values", and "" for categories.
         """
         marks = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
         if marks and pc.any(pc.is_in(levels, value_set=_PLUS_SIGNS)).as_py():
@@ -419,7 +419,7 @@ def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -
     """Return why a column in which nearly all values are numbers or dates is text, a note, and the advised tokens.
 
     The reason is, for example, "dates except for a few values". The note advises adding the tokens to the missing
-    tokens. All three are empty for a column of names; in other cases the note or the tokens may be empty. dates: as in
+    tokens. All three are empty for categories; in other cases the note or the tokens may be empty. dates: as in
     `Source`.
     """
     if len(levels) < _MIN_NEAR_MISSES:

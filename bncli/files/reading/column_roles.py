@@ -2,8 +2,8 @@
 
 Users set roles with options and in a small JSON file, either NAME.schema.json beside the data or a file given by an
 option:
-`{"class", "categorical": [...], "numeric": [...], "ignore": [...], "weights"}`. Options override the file. Given cuts
-fix the attributes and their types. The checks of the class and its labels are here as well.
+`{"class", "categorical": [...], "numeric": [...], "ignore": [...], "weights"}`. Options override the file. If cuts are
+supplied, they determine the attributes and their types. The checks of the class and its labels are here as well.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class DeclaredRoles:
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """The columns in use: `attributes` in file order; `categorical` and `numeric` are the columns of a given type.
+    """The columns in use: `attributes` are in file order; the types of `categorical` and `numeric` columns are given.
 
     left_out: columns that could be attributes, but that are not in the cuts supplied.
     in_form: columns whose values are read in a form that the cuts state, and the attributes that each becomes.
@@ -196,7 +196,7 @@ def split_names(typed: Sequence[str], names: Collection[str]) -> tuple[str, ...]
 def choose_split_columns(
     source: Source, names: tuple[str, ...], where: str, nested: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[tuple[str, ...], str | None]:
-    """Return the group columns and the time column, or None.
+    """Return the group columns, and the time column or None.
 
     nested: as in `assign_roles`. Raises UsageError for a column that does not exist, has both roles or is nested, and
     for --gap or --window without --time.

@@ -1,18 +1,20 @@
 """The counts behind `bncli describe`: every column of a table in one pass, in bounded memory.
 
-Types are found by the rules of learning (`column_builder`, `column_meaning`). They are applied to the distinct values
-of every row block, and at the end to the kept values with their counts. The values of each column are counted per
-class. Columns of text files are read as strings, since their type may still change; numbers of columnar files are read
-as numbers. Two columns are reported as equal if the sums of the hashes of (row, value) are equal: with 64 bits the
-probability of an error is about 2^-64 per pair. A class with more than 256 labels is not used as a class: then only the
-values themselves are counted.
+Types are found by the same rules as for learning (`column_builder`, `column_meaning`). These rules are applied to the
+distinct values of every row block, and at the end to the kept values with their counts. Columns of text files whose
+type is open are read as strings, since the type may still change. Numbers of columnar files are read as numbers.
+
+The values of each column are counted per class. A class with more than 256 labels is not used in this way; then only
+the values themselves are counted. Two columns are reported as equal if their digests are equal. A digest is the sum of
+a 64-bit hash of (row, value) over all rows, so two different columns are taken to be equal with probability of about
+2^-64.
 
 Counting in bounded memory. Up to a limit, all distinct values have exact counts. Beyond it, a value is kept only if its
-hash, which spreads evenly over 64 bits, begins with at least `level` zero bits; the level of a column rises by one
-whenever too many values remain. A value that is kept at the end has been kept since its first row, so its counts are
-exact, and it stands for 2^level values: sums over the kept values times 2^level are unbiased estimates. The values that
-were most frequent when the limit was reached, and missing tokens, are always kept and stand for themselves, so
-that frequent and missing values stay exact.
+64-bit hash begins with at least `level` zero bits. The level of a column rises by one whenever too many values remain.
+A value that is kept at the end has been kept since its first row, so its counts are exact. It represents 2^level
+values: 2^level times a sum over the kept values is an unbiased estimate of the sum over all values. Some values are
+always kept, and represent only themselves: those that were most frequent when the limit was reached (up to an eighth of
+the limit), missing tokens, and marks that usually mean a missing value. Their counts are therefore exact.
 
 Cost: O(1) per row; memory O(limit x classes), and as much again for rows that wait to be merged.
 """
@@ -64,7 +66,7 @@ _N_SAMPLED = 64
 
 @dataclass(frozen=True)
 class TableSummary:
-    """The summary of a table; `columns` has the columns read in file order, including the class, keyed by name.
+    """The summary of a table; `columns` has the summary of each column that was read, in file order, keyed by name.
 
     - labels: the label that each counted string of the class stands for; None without a class or with too many labels
     - names: all columns of the table, including structs, lists and maps, which are not read; `nested` has the types of
@@ -92,7 +94,7 @@ class ColumnSummary:
     - decision: how the column is used as an attribute
     - example: a value that is not missing, or ""
     - digest: a hash that is equal for columns that are equal in every row
-    - is_plain: whether the column is the class, with more than two distinct values, all of them plain numbers
+    - is_plain: whether the column is a class whose values are all plain numbers, more than two of them distinct
     """
 
     counted: ValueCounts

@@ -7,8 +7,9 @@ not a row. Quoted sections are found without a loop if quotes alternate between 
 as in nearly every file; otherwise a regular expression walks from section to section. Both give the same result.
 
 Blocks. A file is divided into blocks of whole rows, which can be parsed independently, in any thread. A quote that is
-never closed would swallow the rest of the file. Therefore a row with a quote that is still open at the end of the file,
-or after 64 MB, is malformed: the line on which it begins is dropped, and reading continues with the next line.
+never closed would swallow the rest of the file. Therefore, if a quote is still open at the end of the file or after
+64 MB, only the line on which its row begins is treated as a malformed row, and reading continues with the next line.
+More than eight such quotes are an error.
 
 Parsing. Normally one call of Arrow's CSV parser converts a block. If that fails, or if the block contains NUL bytes or
 is not UTF-8, its rows are examined one by one: malformed rows are removed, and a column that does not consist of
@@ -50,7 +51,7 @@ from bncli.files.reading.values import convert_values, find_faults
 BLOCK_SIZE = 1 << 21
 """The usual size of a block in bytes."""
 FIRST_BLOCK_SIZE = 1 << 18
-"""The size of the first block, which is smaller so that types are guessed and scores of a slow input appear sooner."""
+"""The size of the first block in bytes; it is small so that types can be guessed, and rows scored, after few bytes."""
 ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
 """Blocks of a wide table are larger, so that they hold about this many rows, up to this many bytes."""
 MAX_ROW = 1 << 26
@@ -135,7 +136,7 @@ def read_header(
 ) -> tuple[TextLayout, bytes, int]:
     """Read the header, which is the first row that is not empty; if `names` are given, that row is data instead.
 
-    A row such as `sep=;` before it, which Excel reads, sets the delimiter and is left out.
+    A row such as `sep=;` before it, which Excel reads, is left out; it sets the delimiter if `delimiter` is None.
 
     Returns the layout, the bytes that were read beyond the header, and the number of the line on which they begin.
     Raises BncliError for an invalid header, and UsageError if the number of `names` is not the number of fields.
@@ -303,9 +304,9 @@ def cut_blocks(
 def _split_rows(
     layout: TextLayout, pending: bytes, more: bytes, line: int, at_end: bool
 ) -> tuple[bytes, bytes, tuple[BadRow, ...]]:
-    """Split pending + more; return the whole rows, the bytes to read next, and a row with an unclosed quote, if any.
+    """Split pending + more; return the whole rows, the bytes to read next, and the malformed rows.
 
-    That row lies between the two, and is the only element of the third result, which is otherwise empty.
+    The malformed rows are empty, or the one line with an unclosed quote that lies between the whole rows and the rest.
     """
     line_feed = more.rfind(b"\n")
     # Without a quote every line feed ends a row; this decides most blocks.

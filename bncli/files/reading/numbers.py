@@ -10,10 +10,13 @@ Once the decimal mark is known, every other mark can only separate thousands, so
 and the currency or percent sign. Thousands are groups of three digits, all separated by the same mark; the first group
 has one to three digits and does not begin with 0.
 
-Conventions: if all values of a column are numbers whichever mark is the decimal one (`1,234`), the mark they contain is
-the decimal mark if a number of four or more digits has no mark. Otherwise it separates thousands if some numbers have
-no mark. If every number has the mark, a comma is the decimal mark if semicolons separate the fields of the file, and a
-point is the decimal mark if they do not.
+Conventions. Values such as `1,234` are numbers with either decimal mark, and sometimes this holds for all values of a
+column. If they contain only one of the two marks, its meaning follows from the first of these rules that applies:
+
+- If a number of four or more digits has no mark, the mark is the decimal mark.
+- If some number has no mark, the mark separates thousands.
+- If the mark is a comma, it is the decimal mark if semicolons separate the fields of the file. A point is the decimal
+  mark if they do not. Otherwise the mark separates thousands.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Rows encoded by cuts that are known, read in one pass: batches to count, and the second pass over a large table.
+"""Read rows encoded by given cuts: in batches to count them, or in the second pass over a large table.
 
 `CodedBatches` and `CodesFileBatches` yield the rows of a table, or of a `.codes` file, in batches of bounded size.
 `CodedBatches` numbers the labels in the order in which they occur, since the labels of later batches are not known.
 
-A table larger than memory is read in two passes. The first one (`training_rows`) reads all rows, finds types, levels
-and missing values, and keeps a sample of the rows, from which cuts are learned. The second pass (`SampledTable`) reads
-the table again and keeps one code per value. It is an error if a file has changed in between.
+A table that does not fit in memory is read in two passes if it consists of regular files. The first pass
+(`training_rows`) reads all rows, finds types, levels and missing values, and keeps a sample of the rows. If no cuts are
+supplied, they are learned from this sample. The second pass (`SampledTable`) reads the table again and keeps one code
+per value. It is an error if a file has changed in between.
 
 Rows of weight 0 are dropped.
 """
@@ -75,8 +76,9 @@ class CodedBatch(NamedTuple):
 class CodedBatches:
     """An open table whose rows are encoded by cuts, iterated once; `labels` has the labels that have occurred so far.
 
-    Raises BncliError for a value that is not among the levels, for a weight that is not an integer and, at the end, for
-    rows without a class (unless the source drops them) and for a token such as NA among labels that are all numbers.
+    Raises BncliError for a value that is not among the levels, and for a weight that is not an integer. At the end,
+    raises BncliError for rows without a class (unless the source drops them), and for a label such as NA, which means
+    missing among numbers, if all other labels are numbers.
     """
 
     def __init__(self, source: Source, cuts: Cuts, *, run: Run = Run()) -> None:
@@ -274,7 +276,10 @@ class SampledTable:
         return sum(len(rows.labels) for _, _, rows in _encoded_blocks(self.source, needed, self.labels, self.run))
 
     def columns(self, cuts: Cuts, origin: Origin) -> Columns:
-        """Read the table again, and return all usable rows as codes in memory."""
+        """Read the table again, and return all usable rows as codes in memory.
+
+        Raises BncliError in the same cases as `blocks`.
+        """
         n, start = self.n_rows, 0
         # one code more than values, for a missing value
         codes = [np.empty(n, code_dtype(attribute.n_values + 1)) for attribute in cuts.attributes]
@@ -328,7 +333,8 @@ class SampledTable:
     def blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
         """Read the table again, and yield its usable rows in order, in blocks of any size.
 
-        Raises BncliError if a file has changed, and for rows without a class unless the source drops them.
+        Raises BncliError if a file has changed, in the cases of `encode_files`, and for rows without a class unless the
+        source drops them.
         """
         self._check_files()
         n_rows, n_unlabelled = 0, 0
@@ -364,7 +370,7 @@ def _changed_file(path: str) -> BncliError:
 
 
 _EncodedBlock = tuple[int, int, CodedRows]
-"""The number of rows of a block, how many of positive weight lack a class, and the codes of the usable rows."""
+"""The numbers of rows and of rows of positive weight without a class in a block, and its usable rows as codes."""
 
 
 def _encoded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run) -> Iterable[_EncodedBlock]:
@@ -385,7 +391,8 @@ def encode_files(
 ) -> Iterator[_EncodedBlock]:
     """Yield the encoded blocks of a table's files, starting at file `begin` (counted from 0).
 
-    Raises BncliError if the rows contradict the first pass, for example by an unknown value or a malformed row.
+    Raises BncliError if the rows contradict the first pass: by a value that the first pass did not find or, if
+    malformed rows are an error, by a malformed row.
     """
     tokens = MissingTokens.of(source.missing_tokens)
     as_text = roles.class_name in roles.categorical
@@ -417,7 +424,11 @@ def _encode_block(
     roles: ColumnRoles,
     drop_incomplete: bool,
 ) -> tuple[RowBlock, int, CodedRows]:
-    """Parse a raw block; return its rows, how many of positive weight lack a class, and the usable rows as codes."""
+    """Parse and encode a raw block.
+
+    Returns its rows, the number of rows of positive weight without a class, and the usable rows as codes. Raises
+    BncliError for a value that the first pass did not find.
+    """
     block, parts = parse_encoded(raw, encoders, [encoder.request for encoder in encoders], tokens)
     columns = {name: column for part in parts for name, column in part.items()}
     label = columns.pop(roles.class_name)

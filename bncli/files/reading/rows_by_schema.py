@@ -1,8 +1,8 @@
 """Read rows by the schema of a model: in batches to score, or as a whole to test the model.
 
 Types and levels come from the schema and are never guessed. A string that is not a number makes its row malformed if it
-is in a numeric column; a value not seen in training gets the code UNSEEN. Only the columns that the model uses must be
-in the table, and not even these if the source allows missing columns.
+is in a numeric column. In a categorical column, a value not seen in training gets the code UNSEEN. Only the columns
+that the model uses must be in the table, and not even these if the source allows missing columns.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ _N_NAMED = 3
 
 @dataclass(frozen=True)
 class LevelLookup:
-    """The codes of strings for given levels: codes[i] is the code of texts[i]; other strings are stripped first."""
+    """A lookup of the codes of strings for given levels: codes[i] is the code of texts[i].
+
+    A string that is not in `texts` is stripped of blanks and looked up again.
+    """
 
     levels: tuple[str, ...]
     missing: tuple[str, ...]
@@ -173,7 +176,7 @@ class Batch:
 class Batches:
     """An open table to score, iterated once in batches of bounded size, in the order of the rows.
 
-    - needed: the attributes to read, and the class if it is to be read when the table has it
+    - needed: the names of the attributes to read; if it includes the class, the class is read if the table has it
     - keep, copied_names: the columns to copy to the output as strings
     - texts: attributes whose strings are kept too, if they are read
     - kept_names: the names of all columns kept as strings, in the order of `Batch.kept`

@@ -1,8 +1,9 @@
 """The patterns of numbers and dates, and the encoding of single Python values as codes of a model's attributes.
 
-The patterns decide which strings are numbers, dates and times, and `full_year` the century of a two-digit year;
-`numbers` and `dates` apply them to Arrow arrays. Single values get the same codes as they would get in a table from
-`rows_by_schema` and `engine.data.dataset`. Nothing here needs pyarrow, so that a row can be scored in microseconds:
+The patterns decide which strings are numbers, dates and times; `numbers` and `dates` apply them to Arrow arrays.
+`full_year` decides the century of a two-digit year. Single values get the same codes as they would get in a table from
+`rows_by_schema` and `engine.data.dataset`. Nothing here needs pyarrow, so that a row can be scored in microseconds.
+Values are read as follows:
 
     numeric attribute      numbers are used as they are, NaN is missing, infinity is an error; strings are parsed in its
                            form

@@ -47,8 +47,8 @@ class Table:
 
     - keep: whether `raw_blocks` may be called more than once
     - block_size: the size of a block of text in bytes, or None for the default
-    - memory: the free memory in bytes, or None for no limit; an Arrow file with a compressed batch of more bytes is
-      refused
+    - memory: the free memory in bytes, or None for no limit; an Arrow file is refused if one of its compressed batches
+      needs more
     """
 
     def __init__(self, source: Source, *, keep: bool, block_size: int | None = None, memory: int | None = None) -> None:

@@ -4,17 +4,18 @@ Types are guessed from the first rows, which is right for nearly every file. Col
 again where they had been read as numbers. Rows of weight 0 are dropped.
 
 If a table has several files, they must agree on the types that the user does not give. Otherwise a column with numbers
-in one file and names in another would silently become a column of names. The rules:
+in one file and text in another would silently become categorical. The rules:
 
 - Columnar files are compared by the types that they declare.
-- A text file shows that a column holds numbers if it has more than two distinct numbers and no other values there, and
-  that it holds text if no value is a number. After a file with numbers, no other strings may follow; after a file with
-  text, no file with numbers.
+- In a text file, a column is taken to hold numbers if it has more than two distinct numbers and no other values, and to
+  hold text if none of its values is a number. If it holds numbers in one file, no later file may have other strings in
+  it. If it holds text in one file, it must not hold numbers in a later one.
 - Integers count as numbers, and a file in which the column is empty agrees with every type.
-- The error is raised only if the column would become names, not if it holds dates, numbers in a national form, or codes
-  with leading zeros.
+- A disagreement of text files is an error only if the column would become categorical, not if it holds dates, numbers
+  in a national form, or codes with leading zeros.
 
-A table larger than the budget is sampled while it is read (`RowSampler`); `rows_by_cuts` reads it a second time.
+Where a sample is allowed, a table larger than the budget is sampled while it is read (`RowSampler`); `rows_by_cuts`
+reads it a second time.
 """
 
 from __future__ import annotations
@@ -509,9 +510,10 @@ class RowSampler:
         self._keep_rows(columns, i, keys <= self._limit)
 
     def _first_rows(self, key: tuple[str, bool], block: ColumnBlock, mask: Mask) -> Index:
-        """Return the first row in the mask with each new string of a column, or without a value in a column of numbers.
+        """Return the rows in the mask in which a string of a column occurs for the first time.
 
-        key: the name of the column, and which group of usable rows the mask selects.
+        For a column of numbers, return the first row without a value. key: the name of the column, and which group of
+        usable rows the mask selects.
         """
         usable = np.flatnonzero(mask)
         if not isinstance(block, CodedTexts):
