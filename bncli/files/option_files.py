@@ -22,7 +22,10 @@ _MAX_BYTES = 1 << 24
 
 
 def resolve_label_numbers(value: Any) -> Any:
-    """Return the numbers in the file `value` as `label=number,...`, or `value` itself if there is no such file."""
+    """Return the numbers in the file `value` as `label=number,...`, or `value` itself if there is no such file.
+
+    Raises BncliError if the file cannot be read or has any other content.
+    """
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
     return format_label_numbers(read_label_numbers(os.fspath(value)))

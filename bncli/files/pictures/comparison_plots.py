@@ -11,8 +11,8 @@ The critical-difference diagram of Demsar (2006, JMLR 7) shows average ranks on 
     B ----+  |  +----- C
 
 The best rank, 1, is at the right. A thick bar joins learners whose ranks do not differ significantly, and the critical
-difference is drawn to scale above the axis. Every label has its own row, half of them on either side with the outermost
-on top, so that no line crosses a label.
+difference is drawn to scale above the axis. Every label has its own row. Half of the labels are on either side, and the
+outermost ranks are on top, so that no line crosses a label.
 
 Scatter plots have one panel per learner and one point per data set, with the baseline's metric across and the learner's
 metric upwards. All panels have the same axes. On the dashed diagonal both are equal; the numbers of data sets on either

@@ -12,8 +12,8 @@
   interrupt the line.
 - `convergence_plots`: curves of the minimised value over effort, one panel with its own axes per table. The vertical
   axis is logarithmic if all values are positive and the largest is more than four times the smallest. The axis of
-  effort is logarithmic if the largest effort is more than fifty times the smallest one above 0; its left end then also
-  stands for effort 0. `convergence_plots` can also draw values of numbered items instead of efforts.
+  effort is logarithmic if the largest effort is more than fifty times the smallest one above 0; effort 0 is then
+  drawn at its left end. The horizontal axis can also show the numbers of items, instead of effort.
 - `lag_histograms`: one histogram of lags per name, all with the same axes. Each bar stands above the lags that it
   counts, and a dashed line marks lag 0.
 
@@ -287,8 +287,7 @@ def convergence_plots(
 ) -> Drawing:
     """Draw one panel of curves per table; a name has the same colour and dashes in all panels and in the legend.
 
-    names: at most SERIES. is_numbered: whether the horizontal axis shows the numbers of items instead of effort; the
-    axis of effort starts at 0.
+    names: at most SERIES. is_numbered: whether the horizontal axis shows the numbers of items instead of effort.
     """
     width = _PANELS.sheet_width(len(panels))
     # names of the legend side by side as far as there is room

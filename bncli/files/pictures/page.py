@@ -314,6 +314,8 @@ def figure(value: float | None) -> str:
 def times(log_odds: float) -> str:
     """Format the factor by which log-odds change the odds.
 
+    A factor below 10⁻⁴ is written as a divisor. For log-odds beyond ±20, only a bound of the factor is written.
+
     >>> times(0.0), times(-math.log(4)), times(math.log(2000)), times(-math.log(2000)), times(-math.log(83210))
     ('×\\xa01.00', '×\\xa00.25', '×\\xa02,000', '×\\xa00.0005', '÷\\xa083,000')
     """

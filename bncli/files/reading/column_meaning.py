@@ -416,7 +416,7 @@ def _note_about_exception(name: str, column: ColumnBuilder, tokens: MissingToken
 
 
 def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -> tuple[str, str, list[str]]:
-    """Return why a column in which nearly all values are numbers or dates is text, a note, and the advised tokens.
+    """Explain why a column of nearly all numbers or dates is text: return the reason, a note, and the advised tokens.
 
     The reason is, for example, "dates except for a few values". The note advises adding the tokens to the missing
     tokens. All three are empty for categories; in other cases the note or the tokens may be empty. dates: as in

@@ -466,8 +466,8 @@ def usable_rows(
 ) -> Mask:
     """Return a mask of the rows with a positive weight and, unless `keep_unlabelled`, a class.
 
-    Raises BncliError if no row has a positive weight, or none of these has a class. A row without a class is an error
-    too, unless `drop_unlabelled` leaves it out or `keep_unlabelled` keeps it.
+    Raises BncliError if no row has a positive weight, or if no row with a positive weight has a class. A row without a
+    class is an error too, unless `drop_unlabelled` leaves it out or `keep_unlabelled` keeps it.
     """
     keep = np.ones(len(label.codes), np.bool_) if weights is None else weights > 0
     if not keep.any():

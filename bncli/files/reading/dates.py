@@ -42,7 +42,9 @@ _TWO_NUMBERS = "[0-9][^0-9]+[0-9]"
 
 
 def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
-    """Return whole seconds since 1970 (since midnight for times), NaN for other strings, and a mask of valid strings.
+    """Return the whole seconds of dates since 1970, or of times since midnight, and a mask of the valid strings.
+
+    The value of any other string is NaN.
 
     order: the order of day, month and year in dates that are written in three numbers; `time` for times of the day.
     """

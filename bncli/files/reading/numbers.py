@@ -165,7 +165,10 @@ def look_like_codes(texts: pa.Array, counts: Integers) -> bool:
 
 
 def to_numbers_in_form(texts: pa.Array, form: NumberForm) -> tuple[Array, Mask]:
-    """Parse strings as numbers in a national form; return the values, NaN for others, and a mask of the numbers."""
+    """Parse strings as numbers in a national form; return the values, and a mask of the strings that are such numbers.
+
+    The value of any other string is NaN.
+    """
     bare = _without_affix(_to_ascii(texts), form.affix)
     fits = pc.match_substring_regex(bare, f"^{number_pattern(form.decimal).pattern}$")
     values = np.full(len(texts), np.nan)

@@ -258,7 +258,7 @@ def number_pattern(decimal: str) -> re.Pattern[str]:
 
 
 def seconds_of_text(text: str, order: DateOrder) -> float:
-    """Return whole seconds since 1970 (since midnight for times), NaN for any other string (see `dates`)."""
+    """Return the whole seconds of a date since 1970, or of a time since midnight; NaN for any other string."""
     for shape in shapes_of_order(order, is_iso=re.fullmatch(ISO, text) is not None):
         match = re.fullmatch(date_pattern(shape), text)
         seconds = math.nan if match is None else _seconds_of_match(match.groupdict(), shape, order)

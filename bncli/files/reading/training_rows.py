@@ -90,8 +90,7 @@ def read_columns(
     """Read a whole table, or a `.codes` file, and return its usable rows.
 
     cuts: cuts that fix the attributes and their types, or None to infer the types from all rows. memory: the memory
-    limit in bytes, or None. Notes report what was left out, columns that look like codes, and the number of malformed
-    rows.
+    limit in bytes, or None. Notes report guesses about columns, what was left out, and the number of malformed rows.
     """
     return read_rows(source, cuts=cuts, run=Run(threads, memory, watch=watch))[0]
 
