@@ -1,4 +1,4 @@
-"""Report pages of the commands describe (a table), compare (learners) and monitor (drift from the training data)."""
+"""Make the report pages of the commands describe, compare and monitor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bncli.steps.monitor import MonitorReport
 from bncli.steps.report.structure_section import evaluation_provenance
 
 MOST_COLUMNS = 1000
-"""The maximum number of rows of a page's table with one row per column, and of attributes with a table of bins."""
+"""The maximum number of columns listed in a table of the page, and of attributes that have a table of bins."""
 MOST_PICTURES = 24
 _MOST_BARS = 30
 _MOST_LABELS = 40
@@ -64,7 +64,7 @@ def description_page(report: DescribeReport, data: Sequence[str]) -> Page:
 
 
 def _class_blocks(report: DescribeReport) -> Iterator[Block]:
-    """Yield the entropy of the class and the frequencies of its labels."""
+    """Yield the entropy of the class and the frequencies of its labels, at most the _MOST_LABELS most frequent ones."""
     column = report.of_class
     if column is None or not column.labels:
         yield Paragraph("No column can be used as the class.")
@@ -81,7 +81,11 @@ def _class_blocks(report: DescribeReport) -> Iterator[Block]:
 
 
 def _column_blocks(report: DescribeReport) -> Iterator[Block]:
-    """Yield the columns that `fit` does not use, and all columns but the class by descending mutual information."""
+    """Yield the columns that `fit` does not use, and a plot and a table of the columns by mutual information.
+
+    Both begin with the column that has the most information about the class. The plot has at most _MOST_BARS columns,
+    and the table at most MOST_COLUMNS.
+    """
     others = [column for column in report.columns if column.name != report.class_name]
     order = sorted(others, key=lambda column: -(column.bits or 0.0))
     informative = [((column.name,), column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
@@ -115,7 +119,10 @@ def _column_blocks(report: DescribeReport) -> Iterator[Block]:
 
 
 def _bins_section(bins: Sequence[AttributeBins], event: str) -> Section:
-    """Return the section on the bins of each attribute; `bins` are sorted by descending information value."""
+    """Return the section on the bins of the first MOST_COLUMNS attributes.
+
+    bins: sorted by descending information value. event: the label whose rate the table gives for every bin.
+    """
     blocks = list[Block]([Paragraph(f"The event is {event}. Attributes are sorted by information value.")])
     ranks = [(entry.attribute, f"{len(entry.bins):,}", figure(entry.iv)) for entry in bins[:MOST_COLUMNS]]
     grids = [Grid("Information value", ("attribute", "bins", "IV"), ranks, (1, 2))]
@@ -157,7 +164,11 @@ def comparison_page(report: CompareReport) -> Page:
 
 
 def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
-    """Yield a caution if needed, plots of the average ranks and of learners against the baseline, and all means."""
+    """Yield a table of the means of a metric and, if they can be computed over several data sets, its plots.
+
+    The plots show the average ranks and each learner against the baseline. If there are too few data sets for the tests
+    to be significant, a caution comes first.
+    """
     summary = report.summaries.get(metric)
     cards = list[Block]()
     if summary is not None and summary.average_ranks:
@@ -298,7 +309,10 @@ def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
 
 
 def _prediction_blocks(report: MonitorReport) -> Iterator[Block]:
-    """Yield plots of each label's fraction of the predictions and of the true labels if known, most frequent first."""
+    """Yield a plot per label, for at most the MOST_PICTURES labels that are predicted most often.
+
+    A plot shows the label's fraction of the predictions in each file and, if known, of the true labels.
+    """
     labels, names = report.overall.model.labels, report.short_names
     order = sorted(range(len(labels)), key=lambda y: -report.overall.tally.predictions[y])
     predicted = [_divide_by_sum(monitor.tally.predictions.tolist()) for monitor in report.monitors]
@@ -381,7 +395,11 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
 
 
 def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
-    """Yield, for the columns that have any, the fractions of missing values and of values not seen in training."""
+    """Yield a sentence, plots and a table of the fractions of missing values and of values not seen in training.
+
+    Columns without such values are left out. At most MOST_PICTURES columns are plotted, and MOST_COLUMNS are in the
+    table, those with the largest fractions.
+    """
     n_rows, tallies = max(report.overall.tally.rows, 1), report.overall.tally.attributes
     positions = [i for i, tally in enumerate(tallies) if tally.missing or tally.unseen]
     positions.sort(key=lambda i: -(tallies[i].missing + tallies[i].unseen))
@@ -409,6 +427,6 @@ def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
 
 
 def _missing_in_training(tally: AttributeCounts) -> float:
-    """Return the fraction of training rows in which the attribute was missing (0 if no training rows are counted)."""
+    """Return the fraction of training rows in which the attribute was missing, or 0 if these are not counted."""
     total = float(tally.training.sum())
     return float(tally.training[-1]) / total if tally.missing_counts and total else 0.0

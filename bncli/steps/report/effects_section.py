@@ -1,19 +1,21 @@
-"""The sections on effects: a plot or table of each effect, and a form that explains the prediction of a row.
+"""The sections on effects: plots or tables of the largest effects, and a form that explains the prediction of a row.
 
 The effects are sorted by the fraction of the variance of the score that they explain, largest first.
 
-Intervals: the effect of a value with N training rows is drawn with an interval of plus or minus twice the standard
-error of log-odds estimated from N rows, 1 / sqrt(N p (1 - p)), where p is the model's probability of the class for a
-row that is average except for this value. These intervals show how precise an estimate from N rows can be, and do not
-depend on how the model was fitted. For a model of two classes fitted with intervals (`fit --intervals`), the 90 %
-intervals of its own parameters are drawn instead.
+The plot of a single attribute shows intervals. Let N be the number of training rows with a value, and p the model's
+probability of the class for a row that is average except for this value. Log-odds estimated from N rows have the
+standard error 1 / sqrt(N p (1 - p)), and the effect is drawn with an interval of plus or minus twice this error. These
+intervals show how precise an estimate from N rows can be, and do not depend on how the model was fitted. They are left
+out if they are on average wider than the range of the effect. For a model of two classes fitted with intervals (`fit
+--intervals`), the 90 % intervals of its own parameters are drawn instead.
 
 The page of a model of two classes also has a nomogram: the effects of single attributes as points to add up by hand.
 
-In the form, the reader chooses values and sees the probability and its explanation. The page scores the row with the
-JavaScript of `export`. Its tables are the effects of the model, so that one sum gives both the probability and the
-contributions. If the model is not a sum of effects (an average of models), the program has the model's own tables, and
-the page shows only the probability.
+In the form, the reader chooses values and sees the predicted probability and the contribution of each value. The page
+computes them with the JavaScript program that `export` writes. The tables of the program are the effects of the model,
+so that one sum gives both the probability and the contributions. If the model is not a sum of effects, as when it
+averages the probabilities of several models, the program has the model's own tables, and the page shows only the
+probability. There is no form for a calibrated model, or if the page would be larger than MOST_BYTES.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ def score_other_models(
     """Load each model and evaluate it on a table.
 
     The table is read once per model, because each model has its own columns and values. A model is named after its
-    file, or by its path if two file names are equal. Raises ModelError if a model predicts other labels or, unless
-    `class_name` is None, another class.
+    file, or by its path if two file names are equal. Raises UsageError if a model is given twice, and ModelError if a
+    model predicts other labels or, unless `class_name` is None, another class.
     """
     if source.bad_rows_file is not None:
         source = replace(source, on_bad_row="skip")  # the file of bad rows has them already
@@ -326,11 +326,12 @@ def _confusion_grid(
 
 
 def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tuple[InteractivePanel, list[Grid]]:
-    """Return, for two labels, a panel for choosing the threshold, and a table of the thresholds for a few recalls.
+    """Return, for two labels, a panel for choosing the threshold, and a list with a table of thresholds by recall.
 
     The panel starts at the threshold of the rule. If the rule has only costs, the panel starts with these costs and the
     threshold that they imply; otherwise it starts at 0.5. Without JavaScript, the panel shows the confusion matrix of
-    the most probable class. The list of tables is empty if no row has the second label.
+    the most probable class. The table gives the highest threshold that reaches each of a few recalls of the
+    second label; the list is empty if no row has this label.
     """
     log_p, codes, weights = report.predictions
     start, costs = 0.5, (1.0, 1.0)

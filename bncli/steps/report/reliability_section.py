@@ -78,7 +78,10 @@ def reliability_section(model: Model, scored: ScoredTable | None, warnings: Sequ
 
 
 def _drift_blocks(model: Model, scored: ScoredTable) -> Iterator[Block]:
-    """Yield the drifted columns, and a table of missing values, unseen values and drift, highest PSI first."""
+    """Yield the drifted columns, and a table of missing values, unseen values and drift.
+
+    The table has the MOST_COLUMNS columns with the highest stability index (PSI), in descending order.
+    """
     # for each used column, the drift and three fractions of rows: missing in training, missing here, and unseen
     n, weights = max(scored.report.rows, 1), scored.report.predictions.weights
     lines = []
@@ -111,9 +114,10 @@ def _drift_blocks(model: Model, scored: ScoredTable) -> Iterator[Block]:
 
 
 def _worst_groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
-    """Yield the groups of rows with the highest log-loss, where each group has one value of one column.
+    """Yield the MOST_GROUPS groups of rows with the highest log-loss; the rows of a group have one value of one column.
 
-    Groups whose total weight is below _LEAST, or below 1 % of the weight of all rows, are left out.
+    The columns are the first MOST_ASKED that the model uses. Groups whose total weight is below _LEAST, or below 1 % of
+    the weight of all rows, are left out.
     """
     log_p, labels, weights = scored.report.predictions
     weights = np.ones(len(labels)) if weights is None else weights
@@ -154,7 +158,10 @@ def _worst_groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
 
 
 def group_blocks(report: EvaluateReport) -> Iterator[Block]:
-    """Yield a sentence and a table for each column of --by, with the groups in descending order of error rate."""
+    """Yield a sentence and a table for each column of --by.
+
+    The table has the _MOST_REQUESTED_GROUPS groups with the highest error rate, in descending order.
+    """
     groups = () if report.groups is None else report.groups.groups
     error = report.metrics["error"] or 0.0
     event = report.labels[1] if len(report.labels) == 2 else None

@@ -1,4 +1,4 @@
-"""Report pages of a model and of an evaluation: the report command, and the pages of fit and evaluate."""
+"""Write the report page of a model or of an evaluation, for the commands report, fit and evaluate."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def report(
 
 
 def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
-    """Raise an error, before any work is done, if no page can be written to `path`; do nothing if it is None."""
+    """Raise UsageError or another BncliError if no page can be written to `path`; do nothing if it is None."""
     if path is not None:
         refuse_ending(path, (), "the page can be written only as plain text")
         check_outputs((path,), inputs)
@@ -190,7 +190,7 @@ def fit_page(report: FitReport) -> Page:
 
 
 def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
-    """Return the page of the model at `path` with all its sections."""
+    """Return the page of the model at `path`, without the form for entering a row if it would be too large."""
     schema = model.schema
     effects = effects_report(model)
     weight = sum(schema.attributes[0].frequencies) + schema.attributes[0].missing_weight if schema.attributes else 0.0
@@ -251,7 +251,7 @@ def evaluation_page(
 
 
 def _spread_blocks(report: EvaluateReport) -> Iterator[Block]:
-    """Yield the range of the log-loss over the folds, a table of the first folds, and the learning curve if any."""
+    """Yield the range of the log-loss over the folds, a table of at most _MOST_FOLDS folds, and any learning curve."""
     folds = report.folds or ()
     losses = [fold.metrics["log_loss"] for fold in folds]
     known = [loss for loss in losses if loss is not None]

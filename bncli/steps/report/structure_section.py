@@ -1,7 +1,10 @@
 """The sections on the structure of a model (drawing and tables) and its provenance (recipe, versions, file hashes).
 
-Mutual information is estimated from the scored rows, in bits: I(child; parent | class) for an arc between attributes,
-I(attribute; class) for an attribute or an arc from the class to it, and I(its attributes jointly; class) for a region.
+The drawing shows mutual information in bits, estimated from the scored rows:
+- for an arc between attributes, I(child; parent | class);
+- for an attribute, and for an arc from the class to it, I(attribute; class);
+- for a region, which is a set of attributes with one table, I(all its attributes jointly; class).
+
 Estimates from few rows are biased upwards.
 """
 
@@ -126,9 +129,10 @@ def construction_section(model: Model, scored: ScoredTable | None) -> Section:
 
 
 def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
-    """Yield the drawing of a network.
+    """Yield the drawing of a network, and a note if it does not show all attributes.
 
-    It has at most MOST_NODES attributes: those with the highest mutual information with the class.
+    At most MOST_NODES attributes are drawn: those with the highest mutual information with the class or, without scored
+    rows, the first ones.
     """
     dag, attributes, class_name = model.structure, model.schema.attributes, model.schema.class_name
     assert isinstance(dag, Dag)
@@ -182,7 +186,10 @@ def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
 def _region_blocks(
     model: Model, families: Sequence[tuple[Family, Array]], information: _Information
 ) -> Iterator[Block]:
-    """Yield a drawing of at most MOST_REGIONS regions (sets of attributes with a table) and MOST_NODES attributes."""
+    """Yield a drawing of at most MOST_REGIONS regions and MOST_NODES attributes, and a note if regions are left out.
+
+    A region is a set of attributes with a table. Those with the highest mutual information with the class are drawn.
+    """
     sets = list(dict.fromkeys(tuple(sorted(family.attributes)) for family, _ in families))
     bits = {own: information.of(own) for own in sets}
     drawn = sorted(sets, key=lambda own: -bits[own])[:MOST_REGIONS]
@@ -216,9 +223,9 @@ def _region_blocks(
 
 
 def _table_grid(model: Model, family: Family, table: Array) -> Grid:
-    """Return the first rows of a table, with a column for each of the first classes.
+    """Return the first _ROWS rows of a table, with a column for each of the first _LABELS classes.
 
-    The entries are probabilities if the model is a network with conditional probabilities, and log-weights otherwise.
+    The entries are probabilities if the table is a conditional distribution of a network, and scores otherwise.
     """
     attributes = model.schema.attributes
     is_network = isinstance(model.structure, Dag) and model.recipe.param in MARGINALIZED
@@ -330,7 +337,7 @@ def _recipe_grid(recipe: Recipe) -> Grid:
 
 
 def fit_command(model: Model) -> str | None:
-    """Return a `bncli fit` command that reproduces a model, without superfluous options, or None if there is none.
+    """Return a `bncli fit` command that reproduces a model, without superfluous options, or None if no command does.
 
     The command lists the columns, since the model does not record which columns of its table were left out.
     """
