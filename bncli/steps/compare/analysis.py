@@ -4,17 +4,17 @@ Per data set:
 - A learner has metrics on a data set only if all its folds have outcomes; otherwise it has a gap there. If a metric is
   undefined in some folds, its mean is taken over the others.
 - Every pair of learners is compared on the folds in which both have a value, by the corrected resampled t-test (Nadeau
-  & Bengio 2003): the mean difference with its 95 % interval and two-sided p-value. The best learner and each other one
-  are compared in the same way, at 5 %.
+  & Bengio 2003). The result is the mean difference with its 95 % interval and two-sided p-value. Each learner is also
+  compared with the best one by this test, at the 5 % level.
 - Bias and variance have one value per data set, over all repeats, so they have no folds and no test. Costs are not
   tested either.
 
-Over the data sets, per metric: average ranks, Friedman's test, and every pair of learners.
-- Learners without any value are left out first, then the data sets on which one of the others has no value, so that all
-  tests are over the same data sets. There is no summary if fewer than two learners or data sets remain; in a group of
-  data sets, a single data set is enough.
+Over the data sets, each metric has a summary: average ranks, Friedman's test, and a comparison of every two learners.
+- All tests are over the same data sets. Learners without any value are left out first, and then the data sets on which
+  one of the other learners has no value.
+- There is no summary if fewer than two learners or two data sets remain. In a group of data sets, one is enough.
 - In a pair with the baseline, the baseline comes second; in other pairs, the learner given first comes first.
-- Costs, and a single data set in a group, have ranks, counts and ratios, but no tests.
+- The summary of a cost, or of a group with a single data set, has ranks, counts and ratios, but no tests.
 - An infinite loss is worse than any finite loss in ranks and counts; t-tests and ratios that involve it are undefined.
 """
 
@@ -67,9 +67,10 @@ _LARGEST = 1e100
 class MetricMean:
     """A metric of one learner on one data set: mean and standard deviation over the folds.
 
-    std: None with fewer than two values, with infinite values, and for bias and variance. best: whether no other mean
-    is better. not_worse: whether it is best or does not differ significantly from the best; None for bias and variance,
-    and if it is not best and cannot be tested (costs, and fewer than two folds).
+    - std: None with fewer than two values, with infinite values, and for bias and variance.
+    - best: whether no other mean is better.
+    - not_worse: whether the learner is best or does not differ significantly from the best one. None for bias and
+      variance; also None for a cost, or with values in fewer than two folds, unless the learner is best.
     """
 
     mean: float
@@ -80,10 +81,11 @@ class MetricMean:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of the differences a - b in a metric between two learners over the folds of one data set.
+    """The difference a - b in a metric between two learners on one data set.
 
-    low, high: the bounds of its 95 % interval. p: the two-sided p-value. All four are None if no fold has both values,
-    or if a value is infinite; with a single fold, only the mean is known.
+    mean: the mean difference over the folds in which both have a value. low, high: the bounds of its 95 % interval.
+    p: the two-sided p-value. All four are None if no fold has both values, or if a value is infinite; with a single
+    fold, only the mean is known.
     """
 
     data: str
@@ -98,11 +100,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class LearnerPair:
-    """Two learners over data sets: numbers of wins, draws and losses of the first, and p-values (None: not tested).
+    """A comparison of two learners over data sets; the p-values are None if nothing is tested.
 
+    - wins, draws, losses: the numbers of data sets on which the first learner is better, equal and worse.
     - ratio: the geometric mean of the ratios of absolute values, first over second, after small values are raised to
       the floors of `geometric_mean_ratio`; None if a value is infinite.
-    - sign_p and wilcoxon_p are two-sided; t_p is one-sided, for the alternative that the first is better.
+    - sign_p and wilcoxon_p are two-sided; t_p is one-sided, for the alternative that the first is better. t_p is also
+      None if a value is infinite.
     - Holm's adjustment of wilcoxon_p: holm_p over the comparisons with the baseline (None for other pairs), holm_all_p
       over all pairs.
     """
@@ -124,6 +128,7 @@ class LearnerPair:
 class Summary:
     """One metric over the data sets on which all ranked learners have values.
 
+    - geometric_means: of the absolute values, by learner; None if a value is infinite.
     - friedman, critical_difference: None if nothing is tested. groups: the maximal sets of learners whose average ranks
       differ by less than the critical difference, the best rank first.
     - left_out: data sets on which a ranked learner has no value. without_figures: learners without any value.
@@ -195,7 +200,10 @@ class DataSetGroup:
 
 @dataclass(frozen=True)
 class FitTimes:
-    """The processor seconds per fold by stage: means over data sets, and geometric means of ratios to the baseline.
+    """The processor seconds per fold in each stage: means over the data sets, and ratios to the baseline.
+
+    seconds: means over the data sets on which the learner has no gap. ratio: geometric means, over the data sets that
+    the learner and the baseline have in common, of the ratios of their seconds.
 
     A ratio is None if the learner and the baseline have no data set in common.
     """
@@ -213,7 +221,7 @@ class CompareReport:
       A pair without an entry is a gap, and `gaps` has its reason.
     - differences: by data set, metric and pair of learners; in a pair with the baseline, the baseline comes second.
     - summaries: by metric, empty with one data set or one learner. groups: the same for groups of data sets.
-    - times: by learner.
+    - times: by learner; a learner with gaps on all data sets has no entry.
     """
 
     results: ComparisonResults

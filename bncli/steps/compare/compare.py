@@ -1,4 +1,4 @@
-"""Compare learners over data sets: the same folds for all, every metric, and which differences are significant.
+"""Compare learners over data sets, on the same folds and by several metrics, and test their differences.
 
 All outputs are checked and every data set is read before the work begins, so that errors are found early. Then every
 learner is run on every fold of every data set, in this process, in several processes, or on a cluster. The largest data
@@ -71,7 +71,10 @@ _DIFFERENCES = {
 }
 Results = Generator[Result, None, None]
 Pool = Callable[[RunPlan, Sequence[Task], Callable[[Task], bool]], Results]
-"""A function of (plan, tasks, skip) that runs each task unless skip(task) is true in its turn, and yields results."""
+"""A function of (plan, tasks, skip) that runs the tasks and yields their results.
+
+A task is left out if skip(task) is true when its turn comes.
+"""
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,8 @@ def compare(
     """Run every learner on every data set (one per source) and analyse the outcomes.
 
     The work is done in at most `run.threads` processes, or on the run's cluster. If a learner fails on a data set, the
-    report has a gap, and no error is raised.
+    report has a gap, and no error is raised. Raises UsageError or another BncliError for invalid arguments, for data
+    that cannot be read, and for files that cannot be written.
     """
     _check_arguments(sources, learners, settings, outputs)
     data_sets = read_data_sets(sources, protocol, threads=run.threads, watch=run.watch)

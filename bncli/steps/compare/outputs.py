@@ -54,7 +54,7 @@ _LATEX_ESCAPES = {
 def check_drawings(
     n_learners: int, n_data_sets: int, metric: str, *, diagram: str | None = None, scatter: str | None = None
 ) -> None:
-    """Raise UsageError, before any work, for a drawing in another format or one that cannot be drawn.
+    """Raise UsageError, before any work, for a drawing that is not SVG or that cannot be drawn.
 
     Drawings need at least two learners. The diagram also needs two data sets and a metric that is not a cost.
     """

@@ -1,18 +1,25 @@
 """The parts of a comparison: data sets, learners, and trials of one learner on one fold of a data set.
 
 Every data set is read once before the work begins, so that errors in it are found early. Only a small part of it is
-kept: how to read it again, the class, weight, group and time of every row (which determine the folds, and the bias and
-variance), and a digest of all values, by which a resumed run recognizes its data. Since every process reads its data
-itself, data that cannot be read twice (the standard input, a pipe) are refused. A data set is named after its file,
-without folder and extensions; if two names are equal, as much of the path is added as is needed to distinguish them.
-If the path without extensions does not distinguish them either, the names are the paths as given.
+kept:
+- how to read it again;
+- the class, weight, group and time of every row, which determine the folds, and the bias and variance;
+- a digest of all values, by which a resumed run recognizes its data.
+
+Every process reads its data itself, so data that cannot be read twice (the standard input, a pipe) are refused.
+
+A data set is named after its file, without folder and extensions. If two names are equal, as much of the path is added
+as is needed to distinguish them. If the path without extensions does not distinguish them either, all names are the
+paths as given.
 
 A trial (task) depends only on the plan, so trials can run in any order and in any process. Each trial learns
-everything anew, including cuts, as `bncli evaluate` does with one thread. Sharing the cuts of a fold between learners
-would save 1 to 8 percent of the time (five learners on seven data sets), but then the seconds of a learner would not
-include the cuts. Seconds are processor seconds of the thread, so other work on the machine does not count. The first
-fold of a learner in a process also loads its code; if that fold takes less than QUICK_SECONDS, it is repeated, and the
-second time counts.
+everything anew, including cuts, as `bncli evaluate` does with one thread. If the learners shared the cuts of a fold,
+their seconds would not include the cuts; the time saved, 1 to 8 percent for five learners on seven data sets, is not
+worth that.
+
+Seconds are processor seconds of the thread, so other work on the machine does not count. The first fold of a learner in
+a process also loads the learner's code. If that fold takes less than QUICK_SECONDS, it is repeated, and only the second
+time counts.
 
 Each worker process runs `serve`: it receives a plan and then tasks on stdin, and writes their results to stdout. It
 ends as soon as its stdin is closed, even in the middle of a task, so that nothing remains if its parent is killed. The
@@ -62,7 +69,7 @@ from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent
 
 COSTS = ("fit_seconds", "iterations", "passes")
 """Costs of learning in a fold (lower is better): processor seconds, and the iterations of the final optimization and
-its passes over the rows. Costs are compared by ratios and never tested, since equal work has equal costs.
+its passes over the rows. Costs are compared by ratios, but never tested for significance.
 """
 COUNTS = ("iterations", "passes")
 """The costs that are integers in each fold, or None for parameters in closed form."""
@@ -78,7 +85,8 @@ _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BL
 class DataSet:
     """A data set: its name, its source with the class, and the label codes and weights (or None) of its rows, (N,).
 
-    cells: the number of rows times the number of attributes, as a measure of the work. digest: equal for equal tables.
+    cells: the number of rows times the number of attributes, as a measure of the work. digest: a hash of the table's
+    values, by which a resumed run recognizes it.
     split_by: the groups and times by which rows are split, or None.
     """
 
