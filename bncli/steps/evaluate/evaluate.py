@@ -1,4 +1,4 @@
-"""Evaluate learning options or a model on rows that were not used for training.
+"""Evaluate learning options by cross-validation, or a model on a test table.
 
 - `evaluate`: cross-validate the learning options on one table.
 - `evaluate_on`: fit a model to one table and test it on another.
@@ -282,7 +282,10 @@ def _timed(folds: Iterator[Fold], watch: Stopwatch) -> Generator[TimedFold, None
 def _folds_on_cluster(
     address: str, source: Source, supplied: SuppliedFiles, plan: CrossValidation, watch: Watch
 ) -> Generator[TimedFold, None, None]:
-    """Yield every fold of every repeat, in order, each followed by the same fold fitted to the smaller samples."""
+    """Yield every fold of every repeat, in order, each followed by the same fold fitted to the smaller samples.
+
+    Raises the error of a fold that failed.
+    """
     with checked_cluster(address, files_of([source]), watch) as cluster:
         watch(Stage("fit"))
         watch(Progress(0, plan.n_folds))
@@ -373,7 +376,10 @@ def _cross_validation_report(
 
 
 def _findings(check: TableCheck | None, report: EvaluateReport, watch: Watch) -> tuple[Finding, ...]:
-    """Return the findings of the check or, if the log-loss is too good to be true, warn and return that finding."""
+    """Return the findings of the check, or () without a check.
+
+    If the log-loss is too good to be true, warn, and return only the finding that says so.
+    """
     if check is None:
         return ()
     finding = too_good(check, report.metrics["log_loss"], report.baseline.log_loss)

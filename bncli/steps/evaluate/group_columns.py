@@ -36,7 +36,7 @@ _MOST_NAMED = 5
 
 
 def carry_group_columns(source: Source, by: Sequence[str]) -> Source:
-    """Return the source with the columns of groups to be read.
+    """Return the source, changed so that the columns that define groups are also read.
 
     Each string in `by` names one column, or several separated by commas. Raises UsageError for a column that is known
     not to exist, that is the class, or that holds the row weights.
@@ -74,7 +74,7 @@ def without_group_columns(columns: Columns, source: Source) -> Columns:
 
 
 def recipe_attributes(columns: Columns, recipe: Recipe, cuts: Cuts | None, run: Run) -> Sequence[Attribute]:
-    """Return the attributes of the supplied cuts or, without them, numeric attributes with cuts from all rows."""
+    """Return the attributes of the supplied cuts; without them, learn cuts of the numeric attributes from all rows."""
     if cuts is not None:
         return cuts.attributes
     numeric = {name: column for name, column in columns.attributes.items() if isinstance(column, NumericColumn)}
@@ -87,7 +87,8 @@ def group_columns(columns: Columns, source: Source, attributes: Sequence[Attribu
     """Return the groups of every column in `source.carried`.
 
     A numeric column has the intervals of the attribute with its name if that attribute has at least one cut and fewer
-    than MOST_INTERVALS cuts. Otherwise it has its quartiles, with a note.
+    than MOST_INTERVALS cuts. Otherwise it has its quartiles, with a note. Raises UsageError for the class, and
+    BncliError for a column that was not read as a single column or has more than MOST_GROUPS values.
     """
     by_name = {attribute.name: attribute for attribute in attributes}
     return [_group_column(columns, name, by_name.get(name), source.paths[0], watch) for name in source.carried]

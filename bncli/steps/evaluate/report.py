@@ -1,8 +1,9 @@
 """The results of an evaluation as records, with their JSON, and their curves as SVG files in a folder.
 
-ROC, precision-recall and reliability curves each have one picture, with one panel per label. An evaluation with samples
-of the training rows also has a learning curve: error and log-loss over the number of rows. An evaluation by time also
-has a picture of the log-loss of each block.
+There is one picture each of the ROC, precision-recall and reliability curves. It has one panel per label, for at most
+MOST_PANELS labels. An evaluation with samples of the training rows also has a learning curve, which shows the error
+rate and the log-loss against the number of training rows. An evaluation by time also has a picture of the log-loss of
+each block.
 """
 
 from __future__ import annotations
@@ -105,7 +106,10 @@ class BlockReport:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One point of a learning curve: metrics (means and standard deviations) of fits to `rows` rows, and every fit."""
+    """One point of a learning curve: all fits to `rows` training rows, with means and deviations of their metrics.
+
+    metrics, std: the means and standard deviations over the fits.
+    """
 
     rows: int
     metrics: dict[str, float | None]
@@ -123,8 +127,8 @@ class DecisionReport:
     - metrics, class_coverage: means over the folds in which they are defined. std: standard deviations of the metrics.
     - thresholds: with two labels, the metrics at the thresholds 0, 0.01, ..., 1 on the probability of the second one,
       over all test rows together.
-    - rows: the rule and its decision for each row, by the model of the first repeat that was not trained on the row.
-      Under cross-validation, the threshold of this rule is the mean over the folds.
+    - rows: the rule and its decision for each row. Under cross-validation, each row is decided by the model of the
+      first repeat that was not trained on it, and the threshold of the rule is the mean over the folds.
     - confusion[true][decided], undecided[true]: the total weight of the rows with and without a decision, summed over
       the folds; None if the rule makes no decisions.
     """
@@ -203,11 +207,12 @@ class EvaluateReport:
     - confusion[true][predicted]: in the order of `labels`, summed over the folds; per_label is computed from the sum.
       Both refer to the most probable label; `shown_confusion` and `shown_per_label` refer to the decisions if a rule
       makes them.
-    - predictions: every test row with its out-of-fold prediction of the first repeat. units: the number of the group of
-      each of these rows, or None without groups.
+    - predictions: every test row with its prediction, which under cross-validation is that of the first repeat. units:
+      the number of the group of each of these rows, or None without groups.
     - std, folds: None without cross-validation; folds is () for the rows held out by a fit.
     - findings: properties of the training table that make the metrics misleading.
-    - seconds: the seconds of the stages fit (None for a model file) and score; means over the folds.
+    - seconds: the seconds of the stages fit (None for a model file) and score; means over the folds. Both are None for
+      the rows held out by a fit.
     - scored: the mean over the folds of the scores of the networks on their training rows; None unless requested.
     - on_training_rows: for a model file, whether the rows have the number and the frequencies of the training rows;
       otherwise None.
@@ -477,7 +482,10 @@ def write_drawings(folder: str, drawings: Mapping[str, Drawing]) -> None:
 
 
 def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
-    """Draw the curves of an evaluation, and return the drawings keyed by file name."""
+    """Draw the curves of at most MOST_PANELS labels, and return the drawings keyed by file name.
+
+    A learning curve and the log-loss of blocks of time are drawn too if the evaluation has them.
+    """
     n, supports = len(report.labels), [metrics.support for metrics in report.per_label]
     shown = sorted(sorted(range(n), key=lambda c: -supports[c])[:MOST_PANELS])
     labels = f"each of {n} labels" if n <= MOST_PANELS else f"each of the {MOST_PANELS} most frequent of {n} labels"
@@ -527,7 +535,7 @@ def draw_blocks(blocks: Sequence[BlockReport]) -> Drawing:
 
 
 def draw_learning_curve(curve: Sequence[CurvePoint]) -> Drawing:
-    """Draw the error rate and the log-loss over the number of training rows, in one panel each."""
+    """Draw the error rate and the log-loss against the number of training rows, in one panel each."""
     n_fits = len(curve[0].fits)
     spread = f", with the standard deviation over {n_fits} samples" if n_fits > 1 else ""
     panels = [
