@@ -7,14 +7,17 @@
 Every request to a cluster ends in bounded time:
 
 - A scheduler that does not answer within CONNECT_SECONDS counts as absent.
-- The command fails if the cluster has no workers for ALONE_SECONDS. Before that, a nanny may restart a worker that
-  died.
+- The command fails if the cluster has no workers for ALONE_SECONDS. This leaves time for a nanny, the process with
+  which Dask supervises a worker, to restart a worker that died.
 - A task whose worker dies is run again elsewhere, after its inputs have been computed again. If RETRIES + 1 workers
   have died during the same task, the command fails.
 
-Dask pauses a worker near its memory limit, and the worker then takes no more tasks. If the memory consists of mapped
-pages of its own row blocks, nothing ever frees it. Beyond the limit, the nanny kills the worker and starts another one,
-which the scheduler sees as a new worker, and Dask does not blame any task. `WorkerMonitor` recognizes both cases.
+Without further checks, a command could wait forever in two cases, both of which `WorkerMonitor` recognizes:
+
+- Near its memory limit, Dask pauses a worker, which then takes no more tasks. If the memory consists of mapped pages of
+  the worker's own row blocks, nothing ever frees it.
+- Beyond the limit, the nanny kills the worker and starts another one. The scheduler takes this for a new worker, so
+  Dask does not count the death against any task, and this may go on forever.
 
 Dask's own warnings and log messages never reach the standard error.
 """
@@ -181,7 +184,8 @@ class Cluster:
     def values(self, futures: Sequence[Future]) -> list[Any]:
         """Wait for the tasks, and return their results in the order of `futures`.
 
-        Raises the error of a task that failed, and LostResultsError if the tasks must be run again.
+        Raises the error of a task that failed, LostResultsError if the tasks must be run again, and ClusterGoneError if
+        waiting becomes pointless.
         """
 
         async def gather() -> list[Any]:
@@ -308,7 +312,10 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _parse_address(address: str) -> tuple[str, str]:
-    """Parse an address; return its kind, and the number of workers (for local:N) or the address of the scheduler."""
+    """Parse an address; return its kind, and the number of workers (for local:N) or the address of the scheduler.
+
+    Raises UsageError for a malformed address, and BncliError for a scheduler file that cannot be read or is not one.
+    """
     kind, _, target = address.partition(":")
     if kind == "local" and re.fullmatch("[1-9][0-9]{0,3}", target):
         return kind, target

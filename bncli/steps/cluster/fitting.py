@@ -6,10 +6,11 @@ This works for networks whose learners need only sums over coded rows.
   ends, even if it fails.
 - Options that need single rows, or more than the codes of each row, are refused with a reason before anything is read.
 - The penalty is chosen by this process, on at most 50,000 rows.
-- Every worker maps the file itself. A block is the result of a task and not data that was sent. If a worker is lost,
-  its blocks, and the row state computed from them, are computed again elsewhere.
-- A round is one task per thread. The task runs the kernel on its blocks and returns the partial result of each. The
-  partial results are added here in block order, so the sums are bit for bit the sums of a single process.
+- Every worker maps the file into memory itself, and a row block is the result of a task on the worker. If a worker is
+  lost, its blocks, and the row state computed from them, can therefore be computed again elsewhere.
+- In each round, every thread gets one task, which runs the kernel on the blocks of the thread and returns one partial
+  result per block. This process adds the partial results in block order, so the sums are bit for bit those of a single
+  process.
 """
 
 from __future__ import annotations
@@ -310,7 +311,7 @@ def _open_codes(path: str) -> CodesFile:
 
 
 def _with_futures(state: Any) -> Any:
-    """Replace each WorkerState in row state by its future, in place of which Dask passes the value to the task."""
+    """Replace each WorkerState in row state by its future; Dask then passes the value of the future to the task."""
     if isinstance(state, WorkerState):
         return state.future
     return type(state)(map(_with_futures, state)) if type(state) in (tuple, list) else state

@@ -47,7 +47,10 @@ from bncli.watch import Note, Progress, Run, Watch
 
 Task = TypeVar("Task")
 Serve = Callable[[Any], Callable[[Any], Any]]
-"""A function of a module, sent by name, that takes what all tasks share and returns the function that runs a task."""
+"""A module-level function that takes what all tasks share and returns the function that runs a task.
+
+It is sent to the workers by its name.
+"""
 _QUEUED_PER_THREAD = 2
 """The maximum number of tasks submitted per thread of the cluster: one that runs, and one that waits."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -56,7 +59,7 @@ _local = threading.local()
 
 @contextmanager
 def checked_cluster(address: str, paths: Sequence[str], watch: Watch) -> Iterator[Cluster]:
-    """Yield the cluster at an address after checking that its workers have the same versions and see the same files."""
+    """Yield the cluster at an address after `check_workers` has checked its workers; raise BncliError if this fails."""
     with connected(address) as cluster:
         check_workers(cluster, paths, watch)
         yield cluster
@@ -159,7 +162,8 @@ def run_tasks(
     """Yield each task with its result, in the order in which the tasks finish.
 
     `skip(task)` is called when a task is about to be submitted; if it is true, the task is left out. The result is a
-    BncliError if the task raised one, or if too many workers died during the task.
+    BncliError if the task raised one, or if too many workers died during the task. Any other error is raised, and so is
+    ClusterGoneError.
     """
     run_task = partial(_run_task, serve, uuid.uuid4().hex, shared)
     waiting: dict[Any, Task] = {}
