@@ -9,9 +9,10 @@ JSON file is:
      "evaluation": {...}, "periods": [...], "monitor": {...}, "sensitivity": {...}, "challengers": [...],
      "verification": {...}, "data": {...}, "specification": {...}, "files": [{"kind", "path", "sha256"}, ...]}
 
-`evaluation` has the keys of `evaluate --json` except `seconds` and, with two classes, `gains` and `net_benefit`.
-`monitor` has the keys of `monitor --json`, and `verification` the keys of `verify --json`. `specification` has the keys
-of `inspect --json`, the command that fits the model, and a Python program, if the model has them.
+`evaluation` has the keys of `evaluate --json` except `seconds`; with two classes it always has `gains` and
+`net_benefit`. `monitor` has the keys of `monitor --json`, and `verification` the keys of `verify --json`.
+`specification` has the keys of `inspect --json`, and `command` and `python`: the command that fits the model and a
+Python program that computes its predictions, each null if there is none.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ from bncli.watch import Run, Stage
 VERSION = 1
 _CALIBRATION = ("calibration_slope", "calibration_intercept", "calibration_in_the_large")
 _MOST_LINES = 1000
+"""The maximum number of rows of a table of attributes, disclosed values, tables with small cells, or columns."""
 _FEW_EVENTS = 100
 """With fewer rows of the rarest label, metrics are too uncertain for a verdict (Collins, Ogundimu & Altman 2016)."""
 
@@ -84,7 +86,10 @@ class DossierReport(NamedTuple):
 
 
 def dossier(model_path: str, sources: DossierSources, *, output: str, run: Run = Run()) -> DossierReport:
-    """Write `dossier.html` and `dossier.json` about the model at `model_path` to the folder `output`."""
+    """Write `dossier.html` and `dossier.json` about the model at `model_path` to the folder `output`.
+
+    Raises UsageError if `output` is `-` or a file, and the errors of `read_about` and `find_all`.
+    """
     page_path, json_path = (os.path.join(output, f"dossier.{ending}") for ending in ("html", "json"))
     source = sources.source
     if output == "-" or (os.path.lexists(output) and not os.path.isdir(output)):

@@ -5,7 +5,7 @@ include rows without a class.
 
 The periods of a column of dates are days, months, quarters or years: the finest unit with at most MOST_PERIODS periods,
 or years if there is none. The periods of a numeric column are its values if there are at most MOST_PERIODS of them, and
-otherwise tenths of the rows.
+otherwise intervals with about a tenth of the rows each.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class Findings:
 
     - scored: the rows with a class and their evaluation. unlabelled: the number of rows without a class.
     - time: the name of the time column, or None. periods: in time order; () without a time column.
-    - monitored: all rows compared with the training rows. verified: self-test, properties, disclosure.
+    - monitored: all rows compared with the training rows. verified: the self-test of the model file, the verdicts on
+      properties, and what the file discloses about small numbers of rows.
     - sensitivities: by attribute, on `sensitivity_rows` rows. challengers: other models on the same rows.
     - data: the description of the test table. specification: the tables and effects of the model, with the command that
       fits it and a Python program, each None if there is none.
