@@ -1,8 +1,7 @@
 """Coordinates: maps from free parameters to the tables of a classifier, for discriminative learning.
 
 Coordinates map a parameter vector p (P,) to the tables W (K, n_cells). Cell 0 is the bias; the cells of each family
-follow in turn.
-They also apply the transpose of the map's derivative:
+follow in turn. Coordinates also apply the transpose of the map's derivative:
 
     dCLL / dp_q = sum over y, c of dW[y, c] / dp_q  dCLL / dW[y, c]
 
@@ -43,8 +42,8 @@ of the class. For any function f of the tables W = ln theta,
 
     df/dbeta_kj = df/dW_kj - theta_kj sum over k' of df/dW_k'j
 
-With f the (conditional) log-likelihood, df/dW are (differences of) expected counts, and this is the gradient of
-Greiner, Su, Shen & Zhou 2005 (Machine Learning 59, proposition 4).
+If f is the log-likelihood, df/dW are expected counts. If f is the conditional log-likelihood, they are differences of
+expected counts, and this is the gradient of Greiner, Su, Shen & Zhou 2005 (Machine Learning 59, proposition 4).
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 **Bases.** Every attribute has a basis A of functions of its codes, which depends on the coding:
 
     cells         the indicator of every code
-    thermometer   for a numeric attribute with the cuts c_1 < ... < c_m one step per cut,
+    thermometer   for a numeric attribute with the cuts c_1 < ... < c_m, one step per cut,
                       b_j(x) = +1/2 above c_j, -1/2 below,    0 where x is missing,
                   and the indicator of the missing level, if there is one (its code lies on no side of any cut)
-    linear        for a numeric attribute the middle of the interval, standardised on the training rows (an outer
-                  interval is as wide as its neighbour), and the indicator of the missing level: a straight line in the
-                  log-odds
+    linear        for a numeric attribute, a straight line in the log-odds: the middle of the interval, standardised on
+                  the training rows (an outer interval is taken to be as wide as its neighbour);
+                  and the indicator of the missing level, if there is one
 
 Categorical attributes have indicators under any coding. Any function of the intervals is a sum of steps, up to a
 constant. A penalty on the heights of the steps pulls neighbouring intervals together, so there may be arbitrarily many
@@ -58,8 +58,9 @@ constant and the functions of that attribute's basis,
 
 where the coefficient of the constant is 0 for indicators. The term of S is added to the block of S, in whatever family,
 and the term of the empty set to the bias. A term without a block is dropped. So nothing is lost with lower orders, in
-families of one attribute, or if no attribute has steps. But tables over two attributes whose only effects are products
-of steps lose the effects of the single attributes, and so do sets that another family bins more finely.
+families of one attribute, or if no attribute has steps. But a table over two attributes whose only effects are
+products of steps loses the effects of the single attributes, and the term of a set that another family bins more finely
+is lost.
 """
 
 from __future__ import annotations

@@ -29,13 +29,13 @@ rises. But a network leaves out the table of an attribute whose own value is unk
 child is not i must be at most 0: the other tables must satisfy the condition without it.
 
 **Optimization.** The conditions are linear in the tables, and the tables are linear in the parameters p of every space
-that accepts monotonicity constraints. So with the free slopes t in addition to p,
+that accepts monotonicity constraints. So with the free slopes t in addition to p, the conditions are
 
     C x = G (W(p)[k] - W(p)[j]) + S t_j >= 0 for every class j but k,    x = (p, t)
 
-and the problem is concave: `bncli.engine.optimizers.augmented_lagrangian` finds its optimum. The preconditioner is the
-one of the unconstrained problem, with a diagonal for the slopes. If the unconstrained optimum already satisfies the
-constraints, it is the result.
+Maximising the objective under them is a concave problem, whose optimum is found by
+`bncli.engine.optimizers.augmented_lagrangian`. The preconditioner is the one of the unconstrained problem, with a
+diagonal for the slopes. If the unconstrained optimum already satisfies the constraints, it is the result.
 
 Conventions: the stiffness of a row of C approximates the curvature of the objective along it. The likelihood adds
 1 / (1 / h_c + 1 / h_c') with h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, where n_c is the weight of the rows in cell c.

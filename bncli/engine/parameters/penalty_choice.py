@@ -5,8 +5,8 @@
     loss(lambda) = - sum over folds f of CLL(rows of fold f; p_f(lambda)) / N
 
 is computed for the lambdas of GRID, from large to small, each in all FOLDS folds before the next. N is the weight of
-the held-out rows. Interactions with MANY_ROWS rows or more have FEW_FOLDS folds and larger lambdas as well
-(REGIONS_GRID), and their path ends when the loss exceeds the lowest by the fraction REGIONS_WORSE. The lambda of lowest
+the held-out rows. For interactions with MANY_ROWS rows or more, only FEW_FOLDS folds are used, the grid has larger
+lambdas as well (REGIONS_GRID), and REGIONS_WORSE takes the place of WORSE below. The lambda of lowest
 loss is chosen; losses that differ by at most the fraction TIE are tied, and then the larger lambda is chosen. The path
 ends when the loss exceeds the lowest by more than the fraction WORSE plus SLACK nats; SLACK matters for losses near 0.
 
@@ -15,8 +15,8 @@ search for the third and later optima starts from the point extrapolated from th
 
     p(lambda_k+1) ~ 2 p(lambda_k) - p(lambda_k-1),
 
-since p is smooth in ln lambda. Each search has a preconditioner made where it starts, and a loose tolerance: losses are
-accurate to about 1 in 1,000, less than the differences between them.
+since p is smooth in ln lambda. Each search has a preconditioner made where it starts, and a loose tolerance: the
+losses have errors of about 1 in 1,000, which are smaller than the differences between them.
 
 With very many rows, the search for interactions leaves out a tenth of them or more (`interactions.searched_rows`).
 Then all fits use the structure that it found. Some of the rows that the search left out are held out once

@@ -5,8 +5,8 @@ With z_t the indicators of row t's cells, the Hessian of -CLL couples the classe
     H_yy' = sum over rows t of w_t P(y | x_t) (1[y = y'] - P(y' | x_t)) z_t z_t'
 
 It is summarised by one Gram matrix per class, C_y = sum_t w_t q_ty z_t z_t', which
-`bncli.engine.kernels.preconditioning` turns into approximate inverses. The factor q of a row is chosen so
-that the summary of this row alone, 1[y = y'] q_y - q_y q_y' / sum(q), has the same trace as the row's Hessian:
+`bncli.engine.kernels.preconditioning` turns into approximate inverses. The factor q of a row is chosen so that the
+summary of this row alone, 1[y = y'] q_y - q_y q_y' / sum(q), has the same trace as the row's Hessian:
 
     q_y = h_y / (1 - sum_k h_k^2 / (sum_k h_k)^2),    h_y = P(y | x) (1 - P(y | x))
 
@@ -29,7 +29,7 @@ block.
 
 A diagonal scaling treats every cell outside the top by itself. But many light cells that share a value move together;
 with their sums, a small dense matrix accounts for that, like the coarse level in domain decomposition. Cells whose
-curvature comes mainly from the penalty are left out of the sums, since the diagonal is right for them. The diagonal is
+curvature comes mainly from the penalty are left out of the sums, since the diagonal is right for them. The scaling uses
 the diagonal of C_y; after a refresh it comes from all rows, because in some cells hardly any row is uncertain.
 
 **Flat directions.** Some directions of the tables change no score: what one family adds for a value, another subtracts.
@@ -41,8 +41,7 @@ cells,
 
 Along N the likelihood is flat, and only the penalty lambda has curvature. A preconditioner Q that considers only the
 rows of each cell is hundreds of times too stiff there: its steps leave the span of the rows, and it takes many
-iterations to return.
-If tables are W = s p for a factor s per cell, the directions are N / s, and
+iterations to return. If tables are W = s p for a factor s per cell, the directions are N / s, and
 
     Q + N' (N'^T N')^-1 N'^T / lambda,    N' = N / s
 

@@ -10,9 +10,9 @@ values are marginalized, a row can contain several values of one distribution, s
 Cov(ln theta_k, ln theta_l) = -psi1(sum of alpha) for k other than l. Pseudo-counts below LEAST_PSEUDO_COUNT count as
 that number here. Pseudo-counts of `fgg` and `hdp`, which depend on the rows, are treated as known.
 
-**Discriminative parameters** (`weighted`, `discriminative`, `extended`, `lr`, `lr-roos`). Laplace approximation with
-the penalty as prior: the posterior of the parameters p is normal around the optimum, with the inverse Hessian of the
-penalised objective as covariance,
+**Discriminative parameters** (`weighted`, `discriminative`, `extended`, `lr`, `lr-roos`). The posterior is a
+Laplace approximation with the penalty as prior: the parameters p are normally distributed around the optimum, with the
+inverse Hessian of the penalised objective as covariance,
 
     Sigma = (J' H J + lambda I)^-1,    H = sum over rows t of w_t (diag P_t - P_t P_t') x x_t x_t',    W = J p.
 
