@@ -1,6 +1,6 @@
 """Optimizers: the methods of the option `--optimizer`, and their parts.
 
-- `quasi_newton`: newton and lbfgs: preconditioned L-BFGS, then truncated Newton steps
+- `quasi_newton`: newton and lbfgs, with preconditioned L-BFGS and truncated Newton steps
 - `classical`: bfgs, cg and cgb as published, without a preconditioner
 - `growing_samples`: descent on growing samples of many rows, then on all of them
 - `augmented_lagrangian`: minimisation under linear inequalities

@@ -21,8 +21,8 @@ Conjugate gradients follow the formula of Polak & Ribiere:
     d_k = -g_k + beta_k d_{k-1},    beta_k = g_k'(g_k - g_{k-1}) / g_{k-1}'g_{k-1}
 
 They restart with steepest descent, d = -g, after P iterations and when beta is not positive (Nash's algorithm 22; R's
-optim). The first trial step is 1 after a restart, otherwise 1.7 times the last accepted step of the search, but at most
-1; `cgb` starts its bracket there too, not always at 1.
+optim). The first trial step of a line search is 1 after a restart. Otherwise it is 1.7 times the step that the last
+search accepted, but at most 1. `cgb` starts its bracket there too.
 
 When the decrease predicted for a direction is too small, or its line search fails, a method forgets what it has stored
 and continues with steepest descent; only a failure of steepest descent ends the run (Nash 1990). The objective's

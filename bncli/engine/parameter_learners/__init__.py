@@ -1,7 +1,7 @@
 """Parameter learners: the methods of the option `--param`.
 
-- `closed_form`: map, acll, acll-uniform, and kmap and kbma for regions: tables computed from counts alone
-- `conditional`: weighted, discriminative, extended, lr and lr-roos: maximise the conditional likelihood
+- `closed_form`: map, acll and acll-uniform of networks, kmap and kbma of regions, which need no optimizer
+- `conditional`: weighted, discriminative, extended, lr and lr-roos, which maximise the conditional likelihood
 - `missing_values`: em and apn, and the parameter space of `extended` for rows with missing values
 - `points`: score cards with few rows and integer points
 

@@ -50,7 +50,7 @@ MOST_CELLS, CUT_COST = 9, 1.0
 """The maximum number of cells of a table of several attributes, unless cutting each attribute once makes more; and the
 minimum gain of a new cut, in nats."""
 EQUAL, HALVINGS = 1e-9, 30
-"""Entries that differ by at most about EQUAL are equal; HALVINGS is the maximum number of halvings of a step under
+"""Entries that differ by at most about EQUAL count as equal; HALVINGS is the maximum number of halvings of a step under
 orders."""
 
 Order = list[tuple[int, int]]

@@ -58,7 +58,7 @@ RANK = 1e-10
 """A row counts as lying in the span of other rows if its squared distance from that span is at most this fraction of
 the largest squared norm of a row."""
 CALL, EXPONENTIAL, PRODUCT = 5e4, 12.0, 0.6
-"""Approximate nanoseconds of an evaluation: fixed, per score, and per matrix element and class."""
+"""The approximate time of an evaluation in nanoseconds: per call, per score, and per matrix element and class."""
 
 
 def few_rows(space: ParameterSpace) -> FewRows | None:

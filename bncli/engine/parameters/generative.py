@@ -75,8 +75,8 @@ RATE = 0.1
 TOLERANCE = 1e-4
 """The sweeps end when the relative change of every a is less than this."""
 MAX_SWEEPS = 200
-"""The maximum number of sweeps; after so many, only the a of distributions with few rows still changes, along which the
-likelihood is flat."""
+"""The maximum number of sweeps. After that many, only the concentrations of distributions with few rows still change,
+and the likelihood hardly depends on these."""
 RAISED = 8
 """The number of steps of the digamma recurrence after which four terms of its asymptotic series are enough."""
 MOST_TIMES = 30.0
