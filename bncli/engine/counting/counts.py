@@ -48,9 +48,10 @@ class Prior(Protocol):
 
 @dataclass(frozen=True)
 class Counts:
-    """The contingency tables of one data set; `tables` counts those requested but not known in a single pass.
+    """The contingency tables of one data set, counted when they are requested, and kept.
 
-    A `prior` is added to the results of `tables` and `fitted_rows`, but not of `pair_batches`.
+    `tables` counts the requested tables that are not known yet in a single pass. A `prior` is added to the results of
+    `tables` and `fitted_rows`, but not of `pair_batches`.
     """
 
     source: Dataset | StoredTables

@@ -4,7 +4,8 @@
 `extend` adds one attribute to the joint codes of others.
 
 Families are fused into groups as long as the joint configurations *observed* in the data are few enough for a group's
-table to fit the second-level cache. Then one look-up serves the whole group, and a gradient is one bincount per group:
+table to fit the second-level cache. Then the scores S of a row take one look-up per group, and a gradient takes one
+bincount per group:
 
     S[t] = sum over groups g of E_g[code_g(t)],    E_g[u] = sum over families f in g of W[cell_f(u)]
 

@@ -53,7 +53,7 @@ MAX_ENTRIES = 1 << 27
 ROUND = 1 << 24
 """The maximum number of entries of tables counted in one pass over the rows (128 MiB), unless one table has more."""
 SWEEP_BLOCK = 1 << 15
-"""The minimum number of rows processed at a time; large tables take more, since each block adds all their cells."""
+"""The minimum number of rows processed at a time; it is more for large tables, whose cells are all added each time."""
 SWEEP_ROUND = 1 << 17
 """The maximum number of cells of the tables counted in one pass over the rows (1 MiB), or one per row if there are more
 rows.

@@ -118,7 +118,10 @@ class ChunkedColumn:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def count(self, n: int, weights: Array | None = None) -> Array:
-        """Return the number of rows with each code, or their weight given weights (N,), in at least `n` elements."""
+        """Return the number of rows with each code, or their total weight if `weights` (N,) are given.
+
+        The result has an element for every code that occurs, and at least `n` elements.
+        """
         if weights is not None:
             return np.bincount(self.joined(), weights, n).astype(np.float64)
         counted = self._counted.astype(np.float64)
@@ -190,7 +193,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class KnownCuts:
-    """Cuts that a discretizer without options found for some numeric columns, keyed by column name.
+    """Cuts that a discretizer with default options found for some numeric columns, keyed by column name.
 
     They are valid only for these very column objects and this label column, and for rows without weights.
     """

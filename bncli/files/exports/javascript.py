@@ -1,6 +1,6 @@
 """An ES module that scores rows by itself, in browsers and Node: `predict_proba(row)` returns {label: probability}.
 
-Before the module is written, it is run by Node, if Node is installed.
+Before the module is written, Node runs it to verify its predictions, if Node is installed.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def javascript_text(scorer: PortableScorer, target: ProgramTarget) -> str:
 
 
 def packed_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """Return the text of a module without decisions whose tables take seven or eight characters per entry.
+    """Return the text of a module without decisions whose tables take about seven or eight characters per entry.
 
     An entry is an integer of 40 or 48 bits in base64, times a step that depends on its row of scores. Its error is at
     most 2^-39 (2^-47) times the largest absolute entry of the row, or 1.2e-308 if that is more, and 0 stays exactly 0.

@@ -42,7 +42,7 @@ LEAST_TOGETHER = 16
 MOST_MULTIPLIED = 64
 """Up to this number of inputs, digits are selected by a matrix product, which is then faster than a look-up."""
 MOST_UNUSED = 4
-"""If a block needs less than 1/MOST_UNUSED of the digits, these are selected before the matrix product."""
+"""If a block needs less than 1/MOST_UNUSED of the digits, only those are selected before the matrix product."""
 ML = "ai.onnx.ml"
 _LEAST_PROBABILITY = 1e-300
 """Smaller probabilities are replaced by this one before their logarithm is taken."""

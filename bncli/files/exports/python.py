@@ -1,6 +1,6 @@
 """A Python module that scores rows without any package: `predict_proba(row)` returns {label: probability}.
 
-Before the module is written, it is run in a separate process.
+Before the module is written, a separate process runs it to verify its predictions.
 """
 
 from __future__ import annotations

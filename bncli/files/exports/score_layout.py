@@ -301,7 +301,7 @@ class FixedDecimals:
 
     The digits of the rounded number are looked up in groups, and each group is a machine word of eight bytes:
 
-        0.123456  =  "0.123..." from a table of 1001 words  |  ".....456" from a table of 1000 words   (. = a zero byte)
+        0.123456  =  "0.123___" from a table of 1001 words  |  "_____456" from a table of 1000 words   (_ = a zero byte)
     """
 
     def __init__(self, digits: int) -> None:

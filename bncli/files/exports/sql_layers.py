@@ -194,7 +194,10 @@ def sum_of(terms: Sequence[str]) -> str:
 
 
 class Term(NamedTuple):
-    """A table: the index of its first cell; per axis, the index of its coding in `SqlModel.codings` and its stride."""
+    """A table of the model, stored in `SqlModel.numbers`.
+
+    base: the index of its first cell. axes: per axis, the index of its coding in `SqlModel.codings`, and its stride.
+    """
 
     base: int
     axes: tuple[tuple[int, int], ...]
