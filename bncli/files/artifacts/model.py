@@ -15,7 +15,7 @@ verifies the checksum.
 
 Equal models give equal bytes on every machine. Before a reader loads an array, it compares the array's size with the
 cardinalities that `model.json` declares. It then compares the array's header with the only one that such an array can
-have. An untrusted file therefore cannot make it allocate an array larger than the file, or guess a type. Files of
+have. An untrusted file therefore cannot claim arrays larger than itself, or make a reader guess their type. Files of
 older versions can be read; a file of a newer version is refused. A file gets the lowest version whose readers
 understand it.
 
