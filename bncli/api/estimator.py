@@ -119,7 +119,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_model(self, columns: dict[str, Any], codes: NDArray[Any], weights: Array, groups: Any) -> Model:
         """Return a model fitted to these columns, class codes (N,), weights (N,), and groups (N,) or None.
 
-        The columns of the class and of the groups are added to `columns`.
+        The columns of the class and of the groups are added to `columns`. Raises ValueError for unknown columns in
+        `categorical`, for a misplaced option, and in place of a BncliError.
         """
         other_options = self.options or {}
         class_column = _unused_name(_CLASS, columns)
@@ -253,7 +254,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return classes
 
     def _columns(self, X: Any, reset: bool) -> dict[str, pa.Array]:
-        """Return the columns of X, keyed by name, after the checks that scikit-learn requires."""
+        """Return the columns of X, keyed by name, after the checks that scikit-learn requires.
+
+        Raises the errors of these checks, such as ValueError if there are no rows.
+        """
         if hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             table = table_of(X)

@@ -9,9 +9,9 @@ sign in it belongs to an option. The name is then made from the structure, the p
 `kdb map k=2 hdp`.
 
 The presets named after papers use the settings of the papers as far as bncli supports them: cuts by MDL, no pooled
-levels, no penalty unless the paper has one (so all arcs are kept), and the paper's smoothing, starting point, optimizer
-and stopping rule. Each learner records the sections of the paper that describe it; `bncli help compare` shows the
-table.
+levels, a penalty only if the paper has one, and the paper's smoothing, starting point, optimizer and stopping rule. No
+penalty is cross-validated, so all arcs are kept. Each learner records the sections of the paper that describe it;
+`bncli help compare` shows the table.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
     """Return the learning options that result from `words` and from all settings that can be combined with them.
 
     words: the learning options on the command line, by key; a structure file is removed from it. typed: all options on
-    the command line.
+    the command line. Raises UsageError if the options are invalid, and the errors of reading supplied files.
     """
     from bncli.recipe import Recipe
     from bncli.recipe.defaults import SuppliedKinds

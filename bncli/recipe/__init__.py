@@ -6,9 +6,9 @@ catalogue; `refuse` contains the rules about combinations of options.
 
 - `defaults`: the rules by which the default of one option depends on another
 
-A recipe contains neither paths nor the number of threads: the same recipe and rows give the same model file, byte for
-byte, unless the recipe has a time limit. An option that has no effect with the chosen methods is None, and so is an
-option in the catalogue's NONE_IF_DEFAULT that has its default value.
+The recipe in a model file contains neither paths nor the number of threads: the same recipe and rows give the same
+model file, byte for byte, unless the recipe has a time limit. An option that has no effect with the chosen methods is
+None, and so is an option in the catalogue's NONE_IF_DEFAULT that has its default value.
 """
 
 from __future__ import annotations
