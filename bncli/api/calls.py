@@ -123,9 +123,9 @@ def in_keywords(text: str) -> str:
 def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
     """Return a flag and the word after it as `k=2` if the word is a value of the option, otherwise as `k= word`.
 
-    A switch becomes `k=True`, and a flag without a keyword is unchanged. Values are words that the option accepts,
-    numbers, names in capital letters, anything in quotes or with a dot or comma inside, and most words after an option
-    about a table whose value may be any string (see _NO_VALUE).
+    A switch becomes `k=True`, and a flag without a keyword is unchanged. These words count as values: words that the
+    option accepts, numbers, names in capital letters, and anything in quotes or with a dot or comma inside. After an
+    option about a table whose value may be any string, most other words count too (see _NO_VALUE).
     """
     flag, word = match[1], match[2]
     if flag not in keywords:

@@ -1,7 +1,7 @@
 """Running a command, with exceptions turned into a one-line error and an exit code.
 
-The exit codes are 0 for success, 1 for failure, 2 for a usage error, 3 for a model error, 4 for drift, and 128 plus the
-number of the signal after an interrupt.
+The exit codes are 0 for success, 1 for failure, 2 for a usage error, 3 for a model error, and 4 for drift. After an
+interrupt the exit code is 128 plus the number of the signal.
 """
 
 from __future__ import annotations

@@ -105,9 +105,10 @@ def calibrate_model(
     """Return the model calibrated on `source`, with a new self-test, and three results about the rows.
 
     The results are whether the rows look like the training rows, how they were split, and the held-out log-loss in nats
-    per row; the last two are None without groups or times. Raises UsageError for an unknown method or one that may
-    violate the monotonicity constraints of the model, ModelError for rows that do not fit the model, and BncliError for
-    too few rows or if no row can be held out.
+    per row; the last two are None without groups or times.
+
+    Raises UsageError for an unknown method, and for one that may violate the monotonicity constraints of the model.
+    Raises ModelError for rows that do not fit the model, and BncliError for too few rows or if no row can be held out.
     """
     if method not in METHODS:
         raise UsageError(f"there is no calibration {method!r}", hint=f"choose {alternatives(METHODS)}")

@@ -7,7 +7,7 @@ values, are first cut by the default discretizer.
 
 If a column has very many distinct values, only a sample of them is kept. The cuts of a numeric column are then learned
 from the sample. For a categorical column the mutual information I is estimated from the kept values x, each of which
-represents s_x values, and limited to the range from 0 to the entropy of the class:
+represents s_x values. An estimate below 0 is replaced by 0, and one above the entropy of the class by this entropy:
 
     I = sum over x of s_x  sum over y of  P(x, y) log2 [ P(x, y) / (P(x) P(y)) ]
 """
@@ -575,9 +575,9 @@ def _without_name(note: str, name: str) -> str:
 def _is_running_number(report: ColumnReport, n_rows: int) -> bool:
     """Return whether a column looks like a sequential identifier.
 
-    This requires more than FEW_VALUES rows, no missing values, a distinct value in every row (within 5 % if the number
-    of distinct values is an estimate), and an integer minimum and maximum that differ by less than twice the number of
-    rows.
+    Such a column has numbers, more than FEW_VALUES rows, and no missing values. It has a distinct value in every row
+    (within 5 % if the number of distinct values is an estimate). Its minimum and maximum are integers that differ by
+    less than twice the number of rows.
     """
     low, high = report.smallest, report.largest
     if not isinstance(low, float) or not isinstance(high, float) or report.missing or n_rows <= FEW_VALUES:

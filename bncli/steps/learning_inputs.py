@@ -6,8 +6,11 @@ recipe adopts these methods. The file also names the class column, so an error a
 
 The check warns about findings that make held-out metrics misleading. Columns that learning leaves out, such as
 identifiers and columns named by --ignore, are read for the check as well, because they may identify rows that belong
-together. They are not read for `.codes` files, for inputs that can be read only once, with --group or
---drop-incomplete, for tables of more than MOST_ROWS rows, or if more than MOST_COLUMNS columns are left out.
+together. They are not read in these cases:
+
+- the table is a `.codes` file, can be read only once, or has more than MOST_ROWS rows
+- --group or --drop-incomplete is given
+- more than MOST_COLUMNS columns are left out
 """
 
 from __future__ import annotations
