@@ -1,4 +1,4 @@
-"""`--structure`, `--param` and their parts: structure learners and scores, parameter learners, smoothing, optimizers.
+"""The methods of `--structure` and `--param`, and those that they use: structure scores, smoothing and optimizers.
 
 Each choice is followed by the options of its methods.
 """

@@ -286,7 +286,7 @@ def _note_verbose(ctx: click.Context, _param: click.Parameter, is_typed: bool) -
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, is_typed: bool) -> None:
-    """Print the version of bncli and, with --verbose, of Python, the system, the libraries and optional packages."""
+    """Print the version of bncli; with --verbose also those of Python, the system, the libraries and other packages."""
     if not is_typed:
         return
     if not ctx.meta[_VERBOSE]:

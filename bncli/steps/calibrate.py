@@ -1,6 +1,6 @@
 """Calibrate a model: fit a map of its probabilities on labelled rows that it was not trained on.
 
-The tables of the model do not change. The map is stored beside them and applied last whenever the model computes
+The tables of the model do not change. The map is stored beside them and applied whenever the model computes
 probabilities. An existing calibration is replaced. A threshold or prediction sets that were chosen on held-out rows are
 removed, because they were chosen for the old probabilities.
 

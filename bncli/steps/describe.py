@@ -7,9 +7,11 @@ values, are first cut by the default discretizer.
 
 If a column has very many distinct values, only a sample of them is kept. The cuts of a numeric column are then learned
 from the sample. For a categorical column the mutual information I is estimated from the kept values x, each of which
-represents s_x values. An estimate below 0 is replaced by 0, and one above the entropy of the class by this entropy:
+represents s_x values:
 
     I = sum over x of s_x  sum over y of  P(x, y) log2 [ P(x, y) / (P(x) P(y)) ]
+
+If this estimate is below 0 or above the entropy of the class, 0 or the entropy is reported instead.
 """
 
 from __future__ import annotations
@@ -477,7 +479,7 @@ def _default_pooling() -> PoolingRule:
 
 
 def _mutual_information_bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int) -> float:
-    """Compute the mutual information, in bits, of coded values and labels with weights, (N,) each."""
+    """Compute the mutual information, in bits, of coded values (N,) and labels (N,) with weights (N,)."""
     if not len(values):
         return 0.0
     table = _class_table(values, labels, weights, n_labels, int(values.max()) + 1)

@@ -294,7 +294,7 @@ def _not_in(a: Mapping[Any, Any] | Sequence[Any], b: Mapping[Any, Any] | Sequenc
 
 
 _TableKey = tuple[tuple[str, ...], bool, tuple[Any, ...]]
-"""The names of a table's attributes, whether the first is a child, and the groupings of their values."""
+"""The key of a table: the names of its attributes, whether the first is a child, and the groupings of their values."""
 
 
 def _compare_tables(model_a: Model, model_b: Model, recut: set[str]) -> TableChanges:
@@ -333,7 +333,7 @@ def _tables_with_bias(model: Model) -> dict[_TableKey, Array]:
 
 
 _Scored = tuple[Index, Array]
-"""The predictions for consecutive rows: positions of the most probable labels (rows,), P(y | x_t) (rows, labels)."""
+"""Predictions for consecutive rows: the positions of their most probable labels, and P(y | x_t) (rows, labels)."""
 
 
 def _compare_predictions(model_a: Model, model_b: Model, source: Source, run: Run) -> PredictionChanges:

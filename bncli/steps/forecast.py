@@ -43,11 +43,11 @@ COLUMN_BYTES, COMPARED_COLUMN_BYTES = 45_000, 85_000
 PARSING_BYTES = 40 << 20
 """The maximum memory, in bytes, of the blocks that are being parsed."""
 OPTIMIZER_BYTES, CANDIDATES_BYTES = 55 << 20, 20 << 20
-"""The memory, in bytes, of an optimizer's libraries, tables and vectors, and of the candidates of `auto`."""
+"""Bytes of memory: for the libraries, tables and vectors of an optimizer, and for the candidates of `auto`."""
 FOLD_ROWS, FOLD_BYTES = 100_000, 24
 """The maximum number of rows in held-out folds, and the bytes per value for the folds and the current pass."""
 PAIR_CELLS = 2_000
-"""The maximum average number of cells of the joint table of a pair of attributes and the class."""
+"""The maximum number of cells of a table over two attributes and the class, on average over the pairs."""
 READING, COUNTING, PASSING = 7e-8, 2.6e-9, 3e-9
 """Seconds of one core per value: to read and cut it, to count it for a structure, and to look it up in a pass."""
 FEW_PASSES, PASSES = 8, 150
@@ -67,7 +67,10 @@ The number of passes over all rows is then inversely proportional to the power F
 
 @dataclass(frozen=True)
 class ExpectedTable:
-    """A table of parameters: its attributes, the child first, and its number of cells, or None without known cuts."""
+    """A table of parameters.
+
+    attributes: their names, the child first. cells: the number of cells, or None if the cuts are not known.
+    """
 
     attributes: tuple[str, ...]
     cells: int | None

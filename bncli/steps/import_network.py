@@ -19,7 +19,7 @@ from bncli.watch import Note, Watch, silent
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The network file, the model made from it, and the file of the model.
+    """A summary of the model that was made from a network file.
 
     class_name, labels: what the model predicts. attributes: the number of nodes other than the class. numeric: the
     names of the attributes whose states are intervals. arcs: number of arcs between attributes. class_parents: number

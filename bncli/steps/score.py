@@ -286,7 +286,7 @@ def score(
 
 
 _Block = tuple[list[Any], Array, Explanation | None, tuple[ExtraValues, ...]]
-"""Rows for the output: kept columns, ln P(y | x_t) (K, rows), explanation, values of additional columns."""
+"""Rows to write: the kept columns, ln P(y | x_t) (K, rows), the explanation, and the values of additional columns."""
 
 
 def _score_here(

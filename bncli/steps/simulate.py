@@ -42,7 +42,11 @@ _LISTED = 5
 
 @dataclass(frozen=True)
 class SimulateOutputs:
-    """The files to write: the rows (None or `-` for the standard output) and their format, the network, the model."""
+    """The files to write.
+
+    rows: the file of the rows; None or `-` for the standard output. format: the format of the rows, or None to choose
+    it by the extension of the file. network, model: files for the true network and model, or None not to write them.
+    """
 
     rows: str | None = None
     format: str | None = None
