@@ -1,8 +1,8 @@
 """JSON files of bncli: strict reading with errors that name the key, and a layout that people can read.
 
 Reading is stricter than JSON itself. It is an error if a key is repeated in an object, if a key is unknown (most often
-a misspelling), if a number is NaN or overflows, and if a string contains half of a surrogate pair. Every file states
-its `format` and `version`; a newer version is refused before the other keys are checked.
+a misspelling), if a number is NaN or overflows, and if a string contains half of a surrogate pair. Models, cuts and
+other artifacts state their `format` and `version`; `check_format` refuses a newer version.
 """
 
 from __future__ import annotations

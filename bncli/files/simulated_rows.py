@@ -1,7 +1,8 @@
 """Write tables of simulated rows as CSV or Parquet, block by block, to a file or to the standard output.
 
-Attributes come in their order, then the class. A number is written as the shortest string that reads back as the same
-float64. A missing value is an empty field in CSV and a null in Parquet. If no format is named, a file with the
+Attributes come in their order, then the class. In CSV, a number is written as the shortest string that reads back as
+the same float64, with a decimal comma if its attribute has one; in Parquet, numbers are stored as float64. A missing
+value is an empty field in CSV and a null in Parquet. If no format is named, a file with the
 extension .parquet is written as Parquet, and any other output as CSV. Each Parquet row group has at least 2^17 rows or
 2^23 values, except the last one, which may be smaller.
 """

@@ -1,6 +1,6 @@
 """Pictures as SVG, and HTML pages.
 
-- `drawing`: lines, text, axes and panels: the only module that writes SVG
+- `drawing`: lines, text, axes and panels; it writes the SVG of all other modules
 - `curve_plots`: ROC and similar curves, learning curves, convergence, one number over several files
 - `comparison_plots`: critical-difference diagrams and scatter plots of learners
 - `effect_plots`: effects, heat maps, nomograms, confusion matrices

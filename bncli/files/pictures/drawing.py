@@ -1,4 +1,4 @@
-"""SVG drawings: lines, circles, bars, text, axes and frames. This is the only module that writes SVG.
+"""SVG drawings: lines, circles, bars, text, axes and frames. All pictures of this package are written by this module.
 
 A drawing adapts to light and dark screens. No fonts are measured: text is assumed to be a little wider than in a
 common sans-serif font, so that a layout by `text_width` hardly ever overlaps in another font. In all text, control

@@ -1,7 +1,7 @@
 """HTML pages made of sections of blocks: text, tables, pictures and interactive panels.
 
 A page is a single file that loads nothing. Its content security policy allows its one style sheet and one script by
-their SHA-256. Blocks contain no HTML; this module alone writes HTML, and escapes all text.
+their SHA-256. Blocks contain no HTML; this module converts them to HTML, and escapes all text.
 """
 
 from __future__ import annotations

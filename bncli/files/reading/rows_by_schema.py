@@ -182,6 +182,8 @@ class Batches:
     - kept_names: the names of all columns kept as strings, in the order of `Batch.kept`
     - absent: columns of needed attributes that the table lacks; ModelError is raised unless the source allows them
     - bad_rows: receives the malformed rows
+
+    Raises ModelError also for a `.codes` file, and UsageError if a column in `keep` does not exist.
     """
 
     def __init__(
@@ -286,8 +288,8 @@ def read_labelled(
 
     needed: names of attributes, or None for all. The class is in the column of the model's class name unless the source
     names another column. Rows of weight 0 are dropped. Rows without a class are an error, unless the source drops them
-    or `keep_unlabelled` keeps them with the label MISSING. A label that the model does not have is an error. Missing
-    columns are an error, unless the source allows them. Columns in `source.carried` are returned too, with their own
+    or `keep_unlabelled` keeps them with the label MISSING. Raises ModelError for a label that the model does not have,
+    and for missing columns unless the source allows them. Columns in `source.carried` are returned too, with their own
     types, and the columns of groups and of time as `split_by`.
     """
     if path := next(filter(is_codes, source.paths), None):

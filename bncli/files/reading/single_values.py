@@ -204,7 +204,7 @@ class ValueEncoder:
 
 
 def _text_of_float(value: float) -> str:
-    """Format a float as Arrow does: integers without a point, and exponents below 1e-6 and from 1e10 upwards."""
+    """Format a float as Arrow does: integers without a point, and with an exponent below 1e-6 and from 1e10 on."""
     if not math.isfinite(value):
         return str(value)
     if value == 0:
