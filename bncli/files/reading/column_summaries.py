@@ -1,4 +1,4 @@
-"""The counts behind `bncli describe`: every column of a table in one pass, in bounded memory.
+"""Count the values of every column of a table, in one pass and in bounded memory, for `bncli describe`.
 
 Types are found by the same rules as for learning (`column_builder`, `column_meaning`). These rules are applied to the
 distinct values of every row block, and at the end to the kept values with their counts. Columns of text files whose

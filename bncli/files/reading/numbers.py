@@ -17,6 +17,8 @@ column. If they contain only one of the two marks, its meaning follows from the 
 - If some number has no mark, the mark separates thousands.
 - If the mark is a comma, it is the decimal mark if semicolons separate the fields of the file. A point is the decimal
   mark if they do not. Otherwise the mark separates thousands.
+
+If both marks occur in such values, the column stays text.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class Source:
     rows: an Arrow table in memory to score or to test a model on, instead of files.
     group: columns in which equal values mark rows that belong together; split at commas like `ignore`.
     time: the column by which rows are ordered.
-    gap: the time span left out before held-out rows, such as 30d.
-    window: the number of the latest blocks of rows to learn from; None means all rows.
+    gap: the time span left out before held-out rows, such as 30d, or 30 if the time column holds numbers.
+    window: how many of the latest blocks of rows to learn from; None means all rows.
     """
 
     paths: tuple[str, ...]

@@ -1,7 +1,8 @@
 """Read a training table: all of its rows, with column types that hold for all of them.
 
-Types are guessed from the first rows, which is right for nearly every file. Columns that turn out to be text are read
-again where they had been read as numbers. Rows of weight 0 are dropped.
+Types are guessed from the schema of a columnar file or from the first rows of a text file; the guess is nearly always
+right. If a column turns out to be text, those of its blocks that were read as numbers are read again. Rows of weight 0
+are dropped.
 
 If a table has several files, they must agree on the types that the user does not give. Otherwise a column with numbers
 in one file and text in another would silently become categorical. The rules:
@@ -419,8 +420,8 @@ class RowSampler:
     The key of a row is a hash of the seed and its position in the table. The sample consists of the SAMPLE_ROWS rows
     with the lowest keys, so it depends neither on how the table is divided into blocks nor on when the budget was
     exceeded. In addition, for every column, the first row with each of its first MOST_TEXTS or so distinct strings is
-    kept, and the first row without a value, so that even rare levels and missing values are known. Only usable rows
-    count as first, since rows of weight 0 or without a class will be dropped.
+    kept, and the first row without a value, so that even rare levels and missing values are known. Rows of
+    weight 0 cannot be such first rows, and rows without a class only for the class column, since they will be dropped.
 
     - seed: the seed of the sample, or None to keep all rows
     - sizes[i]: the number of rows of block i
