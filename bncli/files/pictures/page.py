@@ -48,8 +48,8 @@ class Picture:
     """A drawing with its file name, its title, and one sentence about what it shows.
 
     - wide: whether it takes the whole width of the page. links: whether it contains links.
-    - redraw: the data from which page.js draws it for another label, such as values per label and their position.
-    - sentences: one sentence per label, which replace the single sentence.
+    - redraw: the data from which page.js redraws it for another label, such as the values of each label.
+    - sentences: one sentence per label; if given, the page shows the one of the chosen label instead of `sentence`.
     """
 
     name: str
