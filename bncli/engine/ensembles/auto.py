@@ -257,8 +257,8 @@ def _weigh_candidates(
 
     If boosted trees were tried and the other candidates learned from a sample, important candidates are first refitted
     to all rows that are not held out, so that the comparison with the trees is fair. This is done only if there is
-    time. Important are the candidates with a positive weight, and the one with the lowest loss apart from the trees
-    unless that loss is much higher than the lowest of all.
+    time. A candidate is important if its weight is positive. So is the best candidate apart from the trees, unless its
+    loss is much higher than the lowest of all.
     """
     rows, fold = _held_out_rows(folds), folds[0]
     weights = pool_weights([evaluation.log_p for evaluation in evaluations], rows.labels, rows.unit_weights, metric)

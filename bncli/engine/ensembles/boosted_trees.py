@@ -1,7 +1,10 @@
 """Gradient boosting of oblivious trees, until the loss of held-out rows stops falling.
 
-Let S[t, y] be the scores of row t, and P = softmax_y S its class probabilities. The gradients are g[t, y] = w_t (1[y_t
-= y] - P[t, y]), and the curvatures h[t, y] = w_t P[t, y] (1 - P[t, y]). A leaf l adds to the score of class y
+Let S[t, y] be the scores of row t, and P = softmax_y S its class probabilities. With the gradients g and curvatures h,
+
+    g[t, y] = w_t (1[y_t = y] - P[t, y]),    h[t, y] = w_t P[t, y] (1 - P[t, y]),
+
+a leaf l of a tree adds to the score of class y
 
     rate * clip(c * sum over rows t in l of g[t, y] / (sum over rows t in l of h[t, y] + lambda)),    c = (K - 1) / K
 

@@ -67,7 +67,7 @@ class Losses(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldOutEvaluation:
-    """Results of a candidate on held-out rows: its best penalty, and the losses and ln P(y | x), (K, rows), with it.
+    """Held-out results of a candidate: its best penalty, and the losses and ln P(y | x), (K, rows), at that penalty.
 
     `tried` has all penalties that were tried. `path` is the path of the first fold, or None for the class frequencies
     and for a bag of boosted trees, which has `members` instead, one per fold.

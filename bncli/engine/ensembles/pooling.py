@@ -18,15 +18,14 @@ centre v is the vector of weights of the linear pool, which maximise
 
 by L-BFGS-B from equal weights. The multiplier of the constraint sum over m of v_m = 1 is the sum of r, so a linear term
 replaces the constraint. (EM, which sets v_m to the mean posterior probability of model m over the rows, is slower: it
-had not converged after 2,000 steps, which took a twentieth of the whole time of a fit to few rows.) Models with little
-weight are dropped, and the weights of the others are optimised again: stacking in the manner of Breiman (1996, Machine
+had not converged after 2,000 steps, which took a twentieth of the time of a fit to few rows.) Models with little weight
+are dropped, and the weights of the others are optimised again. This is stacking in the manner of Breiman (1996, Machine
 Learning 24). For the two kinds of pools, see Genest & Zidek (1986, Statistical Science 1).
 
-The strength s is STRENGTH, and STRENGTH_OF_MANY with at least MANY held-out rows. The larger
-strength changes little on tables with noise. On tables without noise it keeps the pool from being overconfident: there,
-only a few rows are uncertain, and these also decided when the trees stopped. (Its log-loss relative to that of STRENGTH
-was 0.97 and 0.67 on two folds of shuttle, 0.98 on a table simulated from a tree, and 0.998 to 1.000 on six tables with
-noise.)
+The strength s is STRENGTH, or STRENGTH_OF_MANY with at least MANY held-out rows. The larger strength changes little on
+tables with noise. On tables without noise it keeps the pool from being overconfident: there, only a few rows are
+uncertain, and these also decided when the trees stopped. (Its log-loss relative to that of STRENGTH was 0.97 and 0.67
+on two folds of shuttle, 0.98 on a table simulated from a tree, and 0.998 to 1.000 on six tables with noise.)
 
 **The uncertainty** (`fit --structure auto --intervals`) is the variance of the scores of the pool. A logarithmic pool
 has the scores S = sum over components m of w_m S_m + w_0 ln f, with f the class frequencies. Let W be the sum of the

@@ -1,6 +1,7 @@
 """ROC, precision-recall, gains and reliability curves of each label against all others, and calibration metrics.
 
-Let s_t = P(c | x_t). Among the rows with s_t >= u, T(u) is the weight of those with label c, and F(u) of all others:
+Let s_t = P(c | x_t). Among the rows with s_t >= u, T(u) is the weight of those with label c, F(u) the weight of the
+others:
 
     ROC:               true positive rate T(u) / T(0) over the false positive rate F(u) / F(0)
     precision-recall:  precision T(u) / (T(u) + F(u)) over recall T(u) / T(0)

@@ -37,11 +37,11 @@ identity, so that for n units
 
 Penalties make the eigenvalues of -C smaller than 1, which makes this an upper bound. All intervals are widened by the
 factor sqrt(1 + overlap variance / variance of the log-loss over units): their distances from the metric are multiplied
-by it. With F folds it is at most sqrt(F), the factor for folds that err alike. It tends to 1 as the rows grow in number
-if the number of parameters is fixed and the attributes are informative about the class. Without the second term the
-variance is the one given by Bayle, Bayle, Janson & Mackey (2020, NeurIPS 33); Bates, Hastie & Tibshirani (2023, JASA
-119) show how much too narrow such intervals are in small samples, and widen them by many more fits. Blocks by time are
-not widened, because no block is learned from before it is tested.
+by it. With F folds it is at most sqrt(F), the factor for folds that err alike. It tends to 1 as the number of rows
+grows, if the number of parameters is fixed and the attributes are informative about the class. Without the second term
+the variance is the one given by Bayle, Bayle, Janson & Mackey (2020, NeurIPS 33); Bates, Hastie & Tibshirani (2023,
+JASA 119) show how much too narrow such intervals are in small samples, and widen them by many more fits. Blocks by time
+are not widened, because no block is learned from before it is tested.
 
 Conventions:
 - Under cross-validation a metric is a mean over folds, and the interval is shifted by the difference between that mean
@@ -49,9 +49,9 @@ Conventions:
 - If there are more than MOST_GROUPS units, they are assigned at random to that many groups, which are resampled instead
   of single units. The variance of a mean is the same on average, and the cost does not grow with the number of units.
 - Row weights are multiplicities: a row of weight 3 counts as three units, unless units are given.
-- The replicates of a proportion of exactly 0 or 1 do not vary, so its interval is Wilson's (1927): all proportions p
-  with |p^ - p| <= z sqrt(p (1 - p) / n), where p^ is the observed proportion and n the number of units in the
-  denominator, divided by the square of the widening factor. Wilson's interval is also used for an auc or a balanced
+- The replicates of a proportion of exactly 0 or 1 do not vary, so its interval is Wilson's (1927). It contains all
+  proportions p with |p^ - p| <= z sqrt(p (1 - p) / n), where p^ is the observed proportion and n the number of units in
+  the denominator, divided by the square of the widening factor. Wilson's interval is also used for an auc or a balanced
   accuracy of 0 or 1, where n is multiplied by the proportion of rows of the rarest class.
 - There is no BCa interval (None) if there are fewer than two units, and no interval of the AUC of two classes if there
   are fewer than two rows of a class. ECE has none: in a sample it is biased upwards, so resampling does not show where

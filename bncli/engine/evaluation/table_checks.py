@@ -1,21 +1,26 @@
 """Check a table for problems that make held-out metrics too good: rows that belong together, leaks, drift over time.
 
-- `repeated-rows`: many rows have a copy or a near copy. Between two rows the distance in a numeric attribute is four
-  times the difference of their ranks, divided by the number of rows, but at most 1; in a categorical attribute it is 0
-  or 1. Their distance d is the mean over the attributes. Of the numeric attributes with more than FEW_VALUES values,
-  the quarter in which the two rows differ most is left out, so that a date or a score may differ. With d_1 <= d_2 <=
-  ... the distances of a row to all others, the row has near copies if for some j <= MOST_COPIES
+- `repeated-rows`: many rows have a copy or a near copy.
+
+  *Near copies* are found by distances. The distance between two rows in a numeric attribute is four times the
+  difference of their ranks, divided by the number of rows, but at most 1; in a categorical attribute it is 0 or 1.
+  Their distance d is the mean over the attributes. Of the numeric attributes with more than FEW_VALUES values, the
+  quarter in which the two rows differ most is left out, so that a date or a score may differ. Let d_1 <= d_2 <= ... be
+  the distances of a row from all others. The row has near copies if for some j <= MOST_COPIES
 
       (d_(j+1) + e) / (d_j + e) > GAP,    e = mean over attributes of (chance that two rows tie) / number of attributes,
                                           but at least 0.0001
 
   In a table of independent rows neighbours become more distant step by step, so such gaps are rare. If no numeric
   attribute has more than FEW_VALUES values, rows may be equal by chance: then j must also be at least three times the
-  number of rows that would equal this one if the attributes were independent. In other tables, rows that are equal in
-  every attribute are copies too, if they are at least three times as many as expected by chance and the fraction COPIED
-  of the rows has them. Noisier copies are found by their labels. Let kappa_1 be the agreement of labels with the
-  nearest row, by the mean distance over all attributes, and kappa_F the agreement with the neighbours F + 1 to 2 F,
-  where F is 10 or, in large classes, 20. Both are corrected for chance, as defined below. The finding needs
+  number of rows that would equal this one if the attributes were independent.
+
+  *Equal rows*, which agree in every attribute, are also copies in tables that have such a numeric attribute. They must
+  be at least three times as many as expected by chance, and at least the fraction COPIED of the rows must have them.
+
+  *Noisier copies* are found by their labels. Let kappa_1 be the agreement of labels with the nearest row, by the mean
+  distance over all attributes, and kappa_F the agreement with the neighbours F + 1 to 2 F, where F is 10 or, in large
+  classes, 20. Both are corrected for chance, as defined below. The finding needs
 
       kappa_1 >= SAME_LABEL,    kappa_F <= FADED kappa_1
 

@@ -7,16 +7,15 @@
    with the columns of the set, and the WIDTH sets with the lowest penalised loss are kept. Every group of an attribute
    after the first costs COST nats for every class after the first, about what a group gains by chance.
 3. The search ends when the set has `columns` attributes, or half as many as `rows`, or if no larger set is better. If
-the set has more than `rows`
-   groups, the groups that cost least to join are joined, and a column that is left with one group is dropped. In that
-   case columns are also exchanged, one at a time, as long as the loss of the card with its joined groups falls
-   (`card_tables.GroupedFit.exchange`). Laplace's approximation chooses the penalty.
+   the set has more than `rows` groups, the groups that cost least to join are joined, and a column that is left with
+   one group is dropped. In that case columns are also exchanged, one at a time, as long as the loss of the card with
+   its joined groups falls (`card_tables.GroupedFit.exchange`). Laplace's approximation chooses the penalty.
 4. With `pairs`, tables of two attributes are added one at a time. The PAIRS_TRIED pairs with the largest gain on the
-   residuals (`join_codes`) are fitted, and the best one is added if the penalised loss falls. The cost of a pair
-   is COST times the number of its distinct cells after the first times the number of classes after the first, plus the
-   logarithm of the number of candidate pairs, plus the logarithm of the number of ways to group its values. These costs
-   keep out the best of many pairs of noise. If the
-   card would exceed `columns` or `rows`, the single attributes that were added last are dropped.
+   residuals (`join_codes`) are fitted, and the best one is added if the penalised loss falls. The cost of a pair is
+   COST times the number of its distinct cells after the first times the number of classes after the first, plus the
+   logarithm of the number of candidate pairs, plus the logarithm of the number of ways to group its values. Because of
+   these costs, the best of many pairs of noise is not added. If the card would exceed `columns` or `rows`, the single
+   attributes that were added last are dropped.
 
 For attributes with a monotonicity constraint, every fit keeps the order of the groups (`card_tables`), and so does the
 gain of a candidate. Groups with equal values then count as one.

@@ -16,7 +16,7 @@ the dimensions whose subset no family of the model contains:
     new = sum over subsets S in no family of prod over i in S of (r_i - 1)  /  prod over all i of r_i
 
 in nats, positive if the set explains more than chance would. Numeric attributes are binned to a few intervals. Cells
-without rows add nothing. With two classes, one is summed and counted twice.
+without rows add nothing. With two classes, only one is summed, and its sums count twice.
 
 Conventions: a row of weight w counts as w equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
 first. Sets whose table would have more than MAX_CELLS cells are not candidates. Cost: residuals once per row, then one

@@ -23,8 +23,9 @@ quarters on a table of 58,000 rows and 9 attributes.)
 On wide tables, only the attributes of highest gain over the class frequencies are combined: MOST_COMBINED of them, or
 one per ROWS_PER_COMBINED rows if that is more. On few rows the best of millions of pairs is noise.
 
-The levels of a category that has many (`bncli.engine.data.cutting`) are shrunk as random effects
-(`bncli.engine.parameters.effect_coding`), and are not combined: their pairs would have more cells than the rows fill.
+The levels of a categorical attribute with many levels (`bncli.engine.data.cutting`) are shrunk as random effects
+(`bncli.engine.parameters.effect_coding`), and the attribute is not combined with others: the pairs would have more
+cells than the rows fill.
 
 The table of a single attribute with a monotonicity constraint (`bncli.engine.parameters.monotone`) has all the cuts
 that the attribute has in any region.
@@ -57,10 +58,10 @@ combination of positions is taken (among evenly spaced ones if attributes have m
 to its best position. Levels of categorical attributes and a missing level are separate from the start.
 
 Conventions: the codes of numeric attributes are first joined to neighbouring groups of about equal weight, as many as
-keep the region within MAX_SUMS sums, but never fewer than FEWEST_BINS. With two classes, one is summed and counted
-twice. A region without a numeric attribute is left as it is. Gains are rounded to 12 digits. Ties go to the first
-attribute, then to the lowest cut. Cost: two weighted counts per row, class and region, then a few operations per sum
-and cut. Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al.
+keep the region within MAX_SUMS sums, but never fewer than FEWEST_BINS. With two classes, only one is summed, and its
+sums count twice. A region without a numeric attribute is left as it is. Gains are rounded to 12 digits. Ties go to the
+first attribute, then to the lowest cut. Cost: two weighted counts per row, class and region, then a few operations per
+sum and cut. Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al.
 2018, NeurIPS).
 
 **The fits** (`additive_fit`) are quick and penalised, and accurate enough to find interactions in their residuals.
