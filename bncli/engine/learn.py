@@ -404,9 +404,10 @@ def _compare_folds(
     """Compare two recipes on more and more folds until the difference is clear, or on all but the last fold.
 
     Return the winner (0 or 1), or None if no difference was clear, and the penalty and log-loss of both on the folds
-    compared last. A difference of log-likelihoods is clear if it comes from at least CLEAR_UNITS held-out units and is
-    either above both EVIDENCE nats and CLEAR standard errors, or so small that, even with CLEAR standard errors added,
-    its extrapolation to all folds stays below EVIDENCE. In the latter case the first recipe wins.
+    compared last. A difference of log-likelihoods is clear if it comes from at least CLEAR_UNITS held-out units and
+    is either large or small. It is large if it exceeds both EVIDENCE nats and CLEAR standard errors. It is small if,
+    even with CLEAR standard errors added, its extrapolation to all folds stays below EVIDENCE; then the first recipe
+    wins.
 
     Raises BncliError if no row can be held out.
     """

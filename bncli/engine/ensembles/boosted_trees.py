@@ -174,9 +174,10 @@ def boost(
 ) -> Boosted:
     """Boost trees on `data`, and keep the trees up to the lowest held-out log-loss.
 
-    Boosting ends when that loss stops falling, `settings.trees` trees are grown, no split helps, or `is_late()` or
-    `are_enough(number of trees, lowest held-out log-loss, held-out log-loss of the class frequencies)` returns True.
-    There is one score per row for two classes, and K scores for more.
+    Boosting ends when that loss stops falling, when `settings.trees` trees are grown, when no split helps, or when
+    `is_late()` or `are_enough` returns True. The arguments of `are_enough` are the number of trees, the lowest held-out
+    log-loss, and the held-out log-loss of the class frequencies. There is one score per row for two classes, and K
+    scores for more.
     """
     columns = bin_columns(data, settings.bins, rng)
     # shuffled once, so that a window of consecutive rows is a random sample

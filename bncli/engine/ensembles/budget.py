@@ -104,8 +104,8 @@ def choose_effort(effort: int | None, limit: float | None, data: Dataset) -> Eff
     """Return the limits of the requested effort, or of the default effort.
 
     With a time limit and no effort, return the limits of the highest effort whose expected seconds are within the time
-    limit, or of effort 1 if none is, but without a limit on the expected seconds, without pruning, and with the maximum
-    number of trees of effort 5.
+    limit, or of effort 1 if none is. These limits are changed in three ways: the expected seconds are not limited,
+    nothing is pruned, and a member may have as many trees as with effort 5.
     """
     if effort is not None or limit is None:
         return EFFORTS[DEFAULT if effort is None else effort]

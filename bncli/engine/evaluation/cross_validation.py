@@ -354,7 +354,7 @@ def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> A
 
 
 def out_of_fold(folds: Iterable[Fold]) -> tuple[Index, Array]:
-    """Return the rows that were predicted, ascending, and ln P(c | x_t), (K, rows), from the first repeat.
+    """Return the rows that the first repeat predicted, ascending, and their ln P(c | x_t), (K, rows).
 
     Each row is predicted by the model of the split that holds it out. With blocks by time, the first block is not
     predicted.

@@ -345,7 +345,7 @@ def _numerators_and_denominators(sums: Array, n_labels: int) -> dict[str, tuple[
 
 
 def _metrics_of_resamples(sums: Array, n_labels: int, n_rows: float) -> dict[str, Array]:
-    """Return each metric, (R,), keyed by name, NaN where undefined, from sums (R, m) as in `_sums_of_groups`.
+    """Compute metrics from sums (R, m) as in `_sums_of_groups`; return arrays (R,) by name, NaN where undefined.
 
     The value for "cll" is for `n_rows` rows, and the value for "auc" is auc* - auc.
     """

@@ -42,7 +42,7 @@ class RankedValues(Protocol):
 
     @abstractmethod
     def groups_of_rows(self, groups: Integers) -> Integers:
-        """Return the group of each row, (N,), given the group of each value, (n_values,), ascending and below 256."""
+        """Return the group of each row, (N,), from the ascending group numbers, below 256, of all values, (n_values,)."""
 
     @property
     def n_values(self) -> int:

@@ -243,11 +243,11 @@ def orient(
        without a direction is left.
 
     With constraints, edges that have only one allowed direction are directed before step 1. The second condition of 1
-    is needed because the ends of a chain of weak edges seem independent whether or not the middle is known, and such
-    chains are frequent (on random networks the condition halves the number of v-structures found and hardly loses a
-    true one). V-structures are taken by decreasing I(a; b | cut-set, c) (ties: lower c, then lower ends). One is left
-    out if it would reverse an arc, close a cycle or violate the constraints. Cost: at most one evaluation of I for each
-    pair and common neighbour.
+    is needed because chains of weak edges are frequent, and their ends seem independent whether or not the middle is
+    known. (On random networks this condition halves the number of v-structures found and hardly loses a true one.)
+    V-structures are taken by decreasing I(a; b | cut-set, c) (ties: lower c, then lower ends). One is left out if it
+    would reverse an arc, close a cycle or violate the constraints. Cost: at most one evaluation of I for each pair and
+    common neighbour.
     """
     v_structures = []
     for c in sorted(graph):

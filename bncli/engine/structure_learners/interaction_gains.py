@@ -150,7 +150,7 @@ class Gains:
                 total[larger] += float(self._expected_gains(sums[:, np.newaxis], new)[0])
 
     def _expected_gains(self, sums: Array, new: Array) -> Array:
-        """Return gains (sets,) from `sums` (2 C, sets, cells), g of C classes then h, and `new` (sets,)."""
+        """Return the gains (sets,); `sums` (2 C, sets, cells) has g of C classes, then h, and `new` is (sets,)."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
         # (sets,), twice the gain: summed over classes and cells
         share = ((g * g - new[:, np.newaxis] * h) / (h + self.penalty)).sum(axis=(0, 2))
