@@ -42,7 +42,10 @@ class RankedValues(Protocol):
 
     @abstractmethod
     def groups_of_rows(self, groups: Integers) -> Integers:
-        """Return the group of each row, (N,), from the ascending group numbers, below 256, of all values, (n_values,)."""
+        """Return the group of each row, (N,), given the group of each value, (n_values,).
+
+        Groups of values are ascending numbers below 256.
+        """
 
     @property
     def n_values(self) -> int:

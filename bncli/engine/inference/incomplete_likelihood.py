@@ -535,7 +535,10 @@ def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
 def contraction_adjoints(
     left: Factor, right: Factor | None, n_axes: int, total: Array, adjoint: Array
 ) -> tuple[Array, Array | None]:
-    """Return the adjoints of the logarithms of both factors, in their shapes, from the adjoint of ln(total)."""
+    """Return the adjoints of the logarithms of both factors, in their shapes, from the adjoint of ln(total).
+
+    If `right` is None, so is its adjoint.
+    """
     ratio = adjoint / np.maximum(total, SMALL)
     if right is None:
         return left.table * ratio[:, np.newaxis], None

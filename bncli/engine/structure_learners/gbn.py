@@ -19,7 +19,7 @@ to 0. So with many values there are too many edges, and a larger epsilon is bett
 missed. Under `--missing-policy marginalize`, each I comes from the rows in which all its attributes are observed.
 
 Conventions: the nodes are the class and the informative attributes. The class is the lowest node, so that an edge whose
-direction nothing else decides leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in
+direction nothing else decides leads away from it. Thinning takes the weakest edge first; edges that tie are taken in
 the order of their lower, then their higher end. The parents of an attribute are listed by decreasing I(X_i; X_j | Y),
 and the parents of the class by decreasing I(X_j; Y). Attributes far from the class keep their arcs, though P(y | x)
 does not depend on them. Cost: one counting pass over all pairs; then O(m^2) passes for each dependent pair that is

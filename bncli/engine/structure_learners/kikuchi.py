@@ -7,16 +7,18 @@ and the one whose model has the highest posterior is added:
 
 Single attributes come first, then pairs, up to max_order - 1 attributes (max_order counts the class). A step must gain
 more than 1e-9. When the largest size gains no more, the search continues downhill with that size, as long as the
-log-likelihood strictly rises and the posterior stays within 40 nats of the best. The result is the whole path: its best
-step is a classifier, its average a better one (Jakulin & Rish 2006, IBM Research Report: Kikuchi-Bayes).
+log-likelihood strictly rises and the posterior stays within 40 nats of the best. The result is the whole path. The
+model of its best step is a classifier, and the average over the path is a better one (Jakulin & Rish 2006, IBM Research
+Report: Kikuchi-Bayes).
 
 Conventions: differences below the 12th digit of the log-likelihood of the class alone are rounding errors; among
 candidates whose posteriors differ by less, the first in lexicographic order is added. df are conditional degrees of
-freedom by default (`bncli.engine.kikuchi.search_trace.DegreesOfFreedom`). No log-likelihood exceeds 0, so candidates
-whose log-prior alone does not exceed the required posterior are not tried. If there are more than `max_candidates` of a
-size, those made of the attributes with the highest single gains are tried. Under `--missing-policy marginalize`, the
-search treats missing values as one more level. Cost: one look-up per row, candidate, class and step; if most rows have
-the most frequent values, only for candidates that may be the best (`bncli.engine.kikuchi.candidate_gains`).
+freedom by default (`bncli.engine.kikuchi.search_trace.DegreesOfFreedom`). No log-likelihood exceeds 0, so a candidate
+is not tried if its log-prior alone does not exceed the log posterior that a step needs. If there are more than
+`max_candidates` of a size, those made of the attributes with the highest single gains are tried. Under
+`--missing-policy marginalize`, the search treats missing values as one more level. Cost: one look-up per row,
+candidate, class and step; if most rows have the most frequent values, only for candidates that may be the best
+(`bncli.engine.kikuchi.candidate_gains`).
 """
 
 from __future__ import annotations

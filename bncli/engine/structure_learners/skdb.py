@@ -10,9 +10,9 @@ Machine Learning Research 17). With p_t = P(y_t | x_t) from the network learned 
 If rows belong together in units, the network is learned without all rows of the row's unit. If rows have times, the
 latest rows are held out once, and the losses are computed on them with the network of the earlier rows
 (`bncli.engine.data.splits`). In both cases, cuts and groups of levels that depend on the labels must not use the rows
-left out. If the raw rows are available, cuts, the order of the attributes and their parents are therefore learned again
-in 5 folds of units (or without the latest rows), and k' and the number of attributes with the lowest loss on the
-held-out rows are chosen.
+left out. So if the raw rows are available, cuts, the order of the attributes and their parents are learned again in
+each of 5 folds of units (or without the latest rows). The chosen k' and number of attributes are those with the lowest
+loss on the held-out rows.
 
 Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. No attribute at all is
 chosen if none lowers the loss. With k' > 0, networks whose tables have more than 2^27 entries (1 GiB) in total are not
