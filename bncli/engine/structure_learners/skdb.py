@@ -1,4 +1,4 @@
-"""Selective k-dependence classifier (SKDB): KDB that chooses the number of parents and attributes by leave-one-out.
+"""Selective k-dependence classifier (SKDB): KDB whose numbers of parents and attributes are chosen by held-out loss.
 
 KDB (Sahami 1996) with at most k parents orders the attributes by decreasing I(X_i; Y) and lists the parents of each by
 decreasing I(X_i; X_j | Y). SKDB truncates both lists: among all k' <= k and all prefixes of the attribute order, 0 to n
