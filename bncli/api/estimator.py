@@ -283,7 +283,7 @@ def _unused_name(name: str, columns: Mapping[str, Any]) -> str:
 
 
 def _array_column(values: NDArray[Any]) -> pa.Array:
-    """Convert an array to an Arrow column; NaN becomes missing, and an array of strings becomes numeric if it can.
+    """Convert an array to an Arrow column; NaN becomes missing, and strings become numbers if all of them can.
 
     Raises TypeError for values that are dicts, lists, sets or tuples.
     """

@@ -1,4 +1,4 @@
-"""`bncli count`: write the contingency tables of a table as a counts file, which can be merged with others."""
+"""`bncli count`: count the rows of a table, and write a counts file, which can be merged with others."""
 
 from __future__ import annotations
 

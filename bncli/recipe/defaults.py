@@ -100,9 +100,9 @@ class ChosenMethods(NamedTuple):
     def value(self, flag: str) -> Any:
         """Return the value of an option: the value that a method fixes, the value that was given, or the default.
 
-        The first of these that exists is returned. The value is None if no method takes the option, if it is not given
-        and has no default or is determined by a structure file, and for `--structure-score`, which `score_rule`
-        returns.
+        The first of these that exists is returned. The value is None if no method takes the option, if a structure file
+        determines it, or if it is not given and has no default. It is also None for `--structure-score`, whose value
+        `score_rule` returns.
         """
         methods = (self.structure, self.discretizer, self.param, self.optimizer)
         takers = [method for method in methods if method is not None and flag in method.options]

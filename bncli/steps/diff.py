@@ -395,7 +395,7 @@ def differing_keys(content_a: bytes, content_b: bytes) -> tuple[str, ...]:
 
 
 def _keys(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the values of all keys except those of attributes, and those of each attribute, keyed by its name."""
+    """Return the values of all keys outside attributes, and the keys and values of each attribute by its name."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         arrays = {name: archive.read(name) for name in archive.namelist() if name != _DESCRIPTION}
         values = json.loads(archive.read(_DESCRIPTION))

@@ -291,7 +291,7 @@ def _unit_of_points(scorer: PortableScorer, most: int | str) -> float | None:
 
 
 def _rule_of_program(model: Model, form: ProgramFormat, watch: Watch) -> DecisionRule | None:
-    """Return the decision rule of the program, without prediction sets, or None; a note says what is left out."""
+    """Return the decision rule of the program, without prediction sets, or None; report what is left out in a note."""
     rule = model.rule
     if rule is None:
         return None

@@ -1,4 +1,4 @@
-"""Make a model from a file with a Bayesian network and its probabilities, from an expert or another program."""
+"""Make a model from a file with a Bayesian network, written by an expert or by another program."""
 
 from __future__ import annotations
 
