@@ -282,7 +282,7 @@ def unknown_option(ctx: click.Context, typed: str) -> UsageError:
 
 
 def refuse_misplaced_values(ctx: click.Context) -> None:
-    """Raise UsageError for an argument that is the value of an option, not a file: `y=diagnosis`, or 17 for a row."""
+    """Raise UsageError for an argument that looks like the value of an option, not a file: `y=diagnosis`, or 17."""
     here = _options(ctx.command)
     for argument in ctx.command.params:
         values = ctx.params.get(argument.name or "") if isinstance(argument, click.Argument) else None

@@ -109,7 +109,7 @@ class Shell(ShellComplete):
 
 
 class Bash(Shell):
-    """Bash, which breaks words at colons and equals signs and replaces only the part after the last one."""
+    """Bash, which breaks words at colons and equals signs, and replaces only the part after the last of these."""
 
     name = "bash"
     source_template = _BASH

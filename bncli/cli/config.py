@@ -252,8 +252,8 @@ def _read_toml(path: str) -> dict[str, Any]:
 def is_setting(flag: Any) -> bool:
     """Return whether an option may be set in a file or variable.
 
-    Options cannot be set if they are declared so, if they name a file of the run, or if they describe its output or its
-    random network, except --quiet and --schema FILE.
+    An option cannot be set if its declaration says so, if it names a file of the run, or if it describes the output or
+    the random network of the run. The exceptions are --quiet and --schema FILE.
     """
     names_file = (flag.metavar or "") == "FILE" and "--schema" not in flag.opts
     return flag.setting and not names_file and (flag.group not in _GROUPS_OF_ONE_RUN or "--quiet" in flag.opts)

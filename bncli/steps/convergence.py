@@ -180,7 +180,7 @@ def convergence(
     svg: str | None = None,
     histogram: str | None = None,
 ) -> ConvergenceReport:
-    """Report how traces converged; plot their curves to the file `svg`, and their lags to the file `histogram`.
+    """Report how traces converged; if given, plot their curves to the file `svg` and their lags to `histogram`.
 
     Raises BncliError for a file that is not a trace, and UsageError for traces that cannot be compared.
     """
