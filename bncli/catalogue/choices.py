@@ -90,8 +90,10 @@ class Method(NamedTuple):
     def keyword_options(self) -> tuple[str, ...]:
         """Options that the method's function takes as keyword arguments.
 
-        These are all options except --trace and --restarts, those in the optimization settings if the method has an
-        optimizer, and those that the discretization and the schema handle for every method.
+        These are all options of the method except:
+
+        - those in OPTIMIZATION if the method has an optimizer, otherwise --trace and --restarts
+        - those that the discretization and the schema handle for every method
         """
         shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace", "--restarts")
         return tuple(flag for flag in self.options if flag not in (*shared, *LEVEL_GROUPING, *DIRECTIONS))
