@@ -423,8 +423,11 @@ class Model:
         from bncli.steps.calibrate import calibrate_model
 
         reading = source_options(options, (*LABELLED_OPTIONS, *SPLIT_OPTIONS))
-        with python_call(), source_of(table, **reading, allow_missing_columns=allow_missing_columns) as source:
-            return Model(calibrate_model(self._model, source, method, run=make_run(threads))[0], self.report)
+        with (
+            python_call() as watch,
+            source_of(table, **reading, allow_missing_columns=allow_missing_columns) as source,
+        ):
+            return Model(calibrate_model(self._model, source, method, run=make_run(threads, watch))[0], self.report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file, with the same bytes as `bncli fit` writes."""

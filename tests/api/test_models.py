@@ -112,6 +112,12 @@ def test_numbers_are_checked_as_on_the_command_line(call: Callable[[bncli.Model]
         call(bncli.fit(IRIS, structure="nb", param="map"))
 
 
+def test_calibrating_on_the_training_rows_is_warned_of() -> None:
+    model = bncli.fit(IRIS, structure="nb", param="map")
+    with pytest.warns(UserWarning, match="look like the training rows"):
+        model.calibrate(IRIS)
+
+
 def test_a_column_is_no_single_value() -> None:
     for value in ("ab", 3.5):
         with pytest.raises(UsageError, match="it should be a list or an array"):

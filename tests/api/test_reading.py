@@ -94,6 +94,7 @@ def test_rows_are_read_as_is_said(foreign: Path, method: Callable[..., Any]) -> 
         method(model, {"zahl": table["zahl"]})
 
 
+@pytest.mark.filterwarnings("ignore:the rows look like the training rows")
 def test_measuring_reads_as_is_said(foreign: Path) -> None:
     model = bncli.fit(foreign, **NB, **SAID)
     said = {key: SAID[key] for key in FILE_OPTIONS if key in SAID}

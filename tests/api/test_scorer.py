@@ -146,6 +146,7 @@ def test_packed_tables() -> None:
             assert np.array_equal([scorer(row) for row in rows_of(rows)], model.predict_proba(rows))
 
 
+@pytest.mark.filterwarnings("ignore:the rows look like the training rows")
 @pytest.mark.parametrize("method", ["temperature", "isotonic", "per-class"])
 @pytest.mark.parametrize("n_labels", [2, 9])
 def test_calibrated(method: str, n_labels: int) -> None:

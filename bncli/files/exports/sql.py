@@ -341,7 +341,9 @@ def postgres_programs() -> Path | None:
 
     on_path = shutil.which("initdb")
     folders = [Path(on_path).resolve().parent] if on_path else []
-    folders += sorted(map(Path, glob.glob("/usr/lib/postgresql/*/bin")), reverse=True)
+    # the newest version first: 16 before 9.6
+    installed = map(Path, glob.glob("/usr/lib/postgresql/[0-9]*/bin"))
+    folders += sorted(installed, key=lambda path: [*map(int, re.findall("[0-9]+", path.parent.name))], reverse=True)
     complete = (path for path in folders if all((path / name).exists() for name in ("initdb", "pg_ctl", "psql")))
     return next(complete, None) if os.name == "posix" and (os.getuid() != 0 or _server_user()) else None
 
