@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import random
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -132,7 +133,9 @@ def _learnt(kind: Kind, folder: Path) -> bncli.Model:
         (folder / f"{name}.csv").write_text("\n".join([head, *part, ""]))
     table = folder / ("even.csv" if kind.calibrated else "all.csv")
     model = bncli.fit(table, progress=lambda event: None, **kind.options)
-    return model.calibrate(folder / "odd.csv", kind.calibrated) if kind.calibrated else model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few rows, or those of training: the maps need not be good here
+        return model.calibrate(folder / "odd.csv", kind.calibrated) if kind.calibrated else model
 
 
 def main() -> None:

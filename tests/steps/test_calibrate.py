@@ -63,6 +63,7 @@ def probabilities(path: str, table: Path) -> Array:
     return np.asarray(bncli.load(path).predict_proba(str(table)))
 
 
+@pytest.mark.filterwarnings("ignore:[0-9]+ rows are too few")
 @pytest.mark.parametrize("name", ["wine_holes", "tic_tac_toe"])
 @pytest.mark.parametrize("method", METHODS)
 def test_everything_that_says_probabilities_says_the_calibrated_ones(folder: Path, name: str, method: str) -> None:
