@@ -283,7 +283,9 @@ def _unused_name(name: str, columns: Mapping[str, Any]) -> str:
 
 
 def _array_column(values: NDArray[Any]) -> pa.Array:
-    """Convert an array to an Arrow column; NaN becomes missing, and strings become numbers if all of them can.
+    """Convert an array to an Arrow column; NaN becomes missing.
+
+    An array of a string dtype becomes numbers if every string is a number; strings in an object array stay strings.
 
     Raises TypeError for values that are dicts, lists, sets or tuples.
     """

@@ -202,11 +202,11 @@ def _pointers(title: str, lines: Iterable[str], topics: Iterable[str]) -> str:
 
 
 def _topics_mentioning(word: str) -> list[str]:
-    """Return at most _MOST_POINTERS topics that mention a word: topics about it first, then by number of mentions.
+    """Return at most _MOST_POINTERS topics that mention a word, the most relevant first.
 
-    A topic is about a word if a heading contains the word or its plural, or if a row of a table explains it. Topics of
-    the reference, which explain every word, do not count as being about it. Ties are in the order of the table of
-    contents.
+    Topics whose heading contains the word or its plural and that have a table row explaining it come first, then topics
+    with one of the two, then the others. Within each group they are ordered by the number of mentions. Topics of the
+    reference, which explain every word, count as others. Ties are in the order of the table of contents.
     """
     mention = rf"(?<![\w-]){re.escape(word)}(?![\w-])"
     heading = rf"^#.*(?<![\w-]){re.escape(word)}s?(?![\w-])"

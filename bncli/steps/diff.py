@@ -395,7 +395,11 @@ def differing_keys(content_a: bytes, content_b: bytes) -> tuple[str, ...]:
 
 
 def _keys(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the values of all keys outside attributes, and the keys and values of each attribute by its name."""
+    """Return the values to compare outside the attributes, by key, and the description of each attribute, by name.
+
+    The format version is left out. Keys of the schema and the structure get the prefix `schema.` or `structure.`;
+    arrays are under `tables`, `self_test` and the key of the intervals.
+    """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         arrays = {name: archive.read(name) for name in archive.namelist() if name != _DESCRIPTION}
         values = json.loads(archive.read(_DESCRIPTION))

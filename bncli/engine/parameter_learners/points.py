@@ -70,11 +70,11 @@ are no rounds."""
 
 
 def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str, watch: Watch = silent) -> Parameters:
-    """Return the tables of a score card with at most `rows` groups in total.
+    """Return the parameters of a score card with at most `rows` rows.
 
-    Points are table entries or, with two classes, the differences between the entries of the second and of the first
-    class. They are integer multiples of one scale, and the largest magnitude is `points` times the scale. With "off",
-    entries are not rounded.
+    Each group of a table is one row of the card; a table with a single group has no row. Points are table entries or,
+    with two classes, the differences between the entries of the second and of the first class. They are integer
+    multiples of one scale, and the largest magnitude is `points` times the scale. With "off", entries are not rounded.
     """
     assert isinstance(structure, Regions)
     data, n_labels = counts.data, counts.data.n_labels

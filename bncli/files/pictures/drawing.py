@@ -54,7 +54,10 @@ STYLE = (
 .region { fill: #e69f00; fill-opacity: 0.2; stroke: #b87d00; stroke-width: 1.5 }
 text { fill: #24292f; font-family: Helvetica, Arial, "DejaVu Sans", sans-serif }"""
 )
-"""CSS of every kind of line and mark on a light background; the colours are from the palette of Okabe and Ito."""
+"""CSS of lines, marks and text on a light background.
+
+Blue, vermilion and orange are from the palette of Okabe and Ito.
+"""
 DARK = f"""\
 {", ".join(f".p{i}" for i in range(1, SHADES + 1))} {{ fill: #56b4e9 }}
 {", ".join(f".n{i}" for i in range(1, SHADES + 1))} {{ fill: #e69f00 }}

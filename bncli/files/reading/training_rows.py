@@ -677,7 +677,7 @@ def _drop_incomplete(table: Columns, where: str, watch: Watch) -> Columns:
 
 
 def _without_unused_levels(table: Columns, *, attributes_too: bool) -> Columns:
-    """Return the table without the labels and, if `attributes_too`, the levels of attributes that no row has."""
+    """Return the table without unused labels and, if `attributes_too`, without unused levels of attributes."""
     attributes = dict(table.attributes)
     if attributes_too:
         for name, column in attributes.items():
