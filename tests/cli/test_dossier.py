@@ -415,3 +415,14 @@ def test_the_page_lists_every_table_with_cells_of_few_rows(bncli: Bncli) -> None
     assert all(
         f"{' & '.join(one['attributes'])}{one['cells']:,}{one['below']:,}{one['unknown']:,}" in text for one in rare
     )
+
+
+@pytest.mark.usefixtures("table")
+def test_the_sentence_on_fairness_keeps_the_names(bncli: Bncli, table: tuple[list[str], Rows]) -> None:
+    header, rows = table
+    named = [name.replace("site", "Site") for name in header]
+    Path("named.csv").write_text("\n".join(",".join(row) for row in [named, *rows]) + "\n")
+    made(bncli, "--by", "Site", data="named.csv")
+    text = Read(Path("out/dossier.html").read_text()).text
+    assert "Largest differences by Site for " in text
+    assert "differences by site" not in text

@@ -20,6 +20,7 @@ import pytest
 
 from bncli.cli.main import run
 from bncli.errors import UsageError
+from bncli.files.artifacts.model import read_model
 from bncli.files.pictures.effect_plots import share_bars
 from bncli.files.pictures.page import SCRIPT_LIMIT, escape_script, read_part
 from bncli.files.reading.source import Source
@@ -27,6 +28,7 @@ from bncli.recipe import Recipe
 from bncli.steps.evaluate.evaluate import evaluate_model
 from bncli.steps.fit import fit
 from bncli.steps.report import report as pages
+from bncli.steps.report import structure_section
 from bncli.steps.report.report import report
 from tests.transcripts import ROOT
 
@@ -568,3 +570,18 @@ def test_small_effects_are_folded_and_every_picture_is_named_by_its_attributes(t
     assert sorted(re.findall(pattern, shown)) == ["a", "a_b", "a_b-2", "d"]
     assert sorted(re.findall(pattern, folded)) == ["dim", "weak"]
     assert "2 effects below 1.0\u00a0% of the variance" in folded
+
+
+def test_tables_beyond_the_most_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.bnc"
+    sample = ROOT / "sample_data" / "wine.csv"
+    assert run(["fit", str(sample), "--structure", "nb", "--param", "map", "-q", "-o", str(path)]) == 0
+    monkeypatch.setattr(structure_section, "MOST_NODES", 4)
+    monkeypatch.setattr(structure_section, "MOST_REGIONS", 2)
+    assert run(["report", str(path), "-q", "-o", str(tmp_path / "m.html")]) == 0
+    text = Read((tmp_path / "m.html").read_text(encoding="utf-8")).text
+    names = [attribute.name for attribute in read_model(str(path)).schema.attributes]
+    assert "Tables of the model (6)" in text
+    assert (
+        f"Tables not shown (see bncli inspect --tables): {', '.join(names[6:11])} and {len(names) - 11} more." in text
+    )

@@ -505,11 +505,12 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         calibration = f"Calibration error {figure(report.metrics['ece'])}."
     never = never_predicted(report)
     groups = () if report.groups is None else report.groups.groups
-    fairness = []
+    fairness = list[str]()
     for entry in () if report.groups is None else report.groups.fairness:
         gaps = [f"{name.replace('_', ' ')} {gap.difference:.3f}" for name, gap in entry.gaps.items() if gap is not None]
         if gaps:
-            fairness.append(f"largest differences by {entry.by} for {entry.label}: {', '.join(gaps)}")
+            largest = "largest" if fairness else "Largest"
+            fairness.append(f"{largest} differences by {entry.by} for {entry.label}: {', '.join(gaps)}")
     periods = [period.group for period in found.periods if period.group is not None]
     columns = list(dict.fromkeys(group.by for group in groups))
     of_groups = [
@@ -539,7 +540,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         "groups": " ".join(of_groups),
         "periods": f"{of_periods} {unexpected_figures(found)}".strip(),
         "heterogeneity": f"All figures with intervals for {where}." if where else "",
-        "fairness": f"{'; '.join(fairness).capitalize()}. {never}".strip() if fairness else "",
+        "fairness": f"{'; '.join(fairness)}. {never}".strip() if fairness else "",
         "sensitivity": f"Increase in log-loss when an attribute's values are permuted: {listed(sensitivity)} "
         f"({count(found.sensitivity_rows, 'row')})."
         if sensitivity

@@ -1,4 +1,4 @@
-"""The section on performance: metrics, decisions and curves on held-out rows, compared with other models.
+"""The section on performance: metrics, decisions and curves on labelled rows, compared with other models.
 
 Two models are compared by their losses on the same rows. The standard error of the difference between their mean
 log-losses comes from the paired differences, and is usually far smaller than the standard errors of the two means.

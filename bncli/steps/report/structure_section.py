@@ -113,10 +113,13 @@ def construction_section(model: Model, scored: ScoredTable | None) -> Section:
         blocks.append(Paragraph("The information of each arc needs rows with known classes: add --data TEST.", "gap"))
     # the tables, folded, up to MOST_CELLS cells, and the names of those left out
     n_cells, left_out, folded = 0, list[str](), list[Block]()
-    for family, table in families[: MOST_NODES + MOST_REGIONS]:
+    for number, (family, table) in enumerate(families):
+        names = " & ".join(model.schema.attributes[a].name for a in family.attributes)
+        if number >= MOST_NODES + MOST_REGIONS:
+            left_out.append(names)
+            continue
         grid = _table_grid(model, family, table)
         n_cells += len(grid.rows) * len(grid.headings)
-        names = " & ".join(model.schema.attributes[a].name for a in family.attributes)
         if n_cells > MOST_CELLS:
             left_out.append(names)
             continue
