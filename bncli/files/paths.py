@@ -82,6 +82,17 @@ def is_special(path: str) -> bool:
     return in_devices or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
 
 
+def repeated_path(paths: Iterable[str]) -> str | None:
+    """Return the first path that names the same file as an earlier one, or None."""
+    known = set[object]()
+    for path in paths:
+        identity = _file_identity(path)
+        if identity in known:
+            return path
+        known.add(identity)
+    return None
+
+
 def _file_identity(path: str) -> object:
     """Return a key that is equal for two paths to the same file."""
     try:

@@ -19,7 +19,7 @@ from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.monitors import monitor_json, read_monitor, write_monitor
 from bncli.files.atomic import write_bytes
-from bncli.files.paths import check_outputs
+from bncli.files.paths import check_outputs, repeated_path
 from bncli.files.pictures.curve_plots import CurvesPanel, convergence_plots
 from bncli.files.reading.source import Source
 from bncli.steps.row_scoring import RowScorer
@@ -135,9 +135,8 @@ def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
     to different models, or describe the same model differently.
     """
     check_outputs((svg,), paths)
-    for i, path in enumerate(paths):
-        if any(os.path.realpath(path) == os.path.realpath(other) for other in paths[:i]):
-            raise UsageError(f"{path} is given twice", hint="its rows would be counted twice")
+    if (repeated := repeated_path(paths)) is not None:
+        raise UsageError(f"{repeated} is given twice", hint="its rows would be counted twice")
     monitors = [read_monitor(path) for path in paths]
     first = monitors[0]
     for path, other in zip(paths, monitors, strict=True):

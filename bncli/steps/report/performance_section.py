@@ -19,6 +19,7 @@ from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import DecisionRule, HeldOutLoss
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.model import read_model
+from bncli.files.paths import repeated_path
 from bncli.files.pictures.curve_plots import UNIT_FRAME, Points, reliability_dots, unit_curves
 from bncli.files.pictures.effect_plots import confusion_map
 from bncli.files.pictures.page import (
@@ -88,9 +89,8 @@ def score_other_models(
     """
     if source.bad_rows_file is not None:
         source = replace(source, on_bad_row="skip")  # the file of bad rows has them already
-    for i, path in enumerate(paths):
-        if any(os.path.realpath(path) == os.path.realpath(other) for other in paths[:i]):
-            raise UsageError(f"--beside {path} is given twice", hint="leave one of them out")
+    if (repeated := repeated_path(paths)) is not None:
+        raise UsageError(f"--beside {repeated} is given twice", hint="leave one of them out")
     names = [os.path.basename(path).removesuffix(".bnc") for path in paths]
     if len(set(names)) < len(names):
         names = list(paths)
