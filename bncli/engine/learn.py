@@ -60,9 +60,9 @@ from bncli.engine.parameters.penalty_choice import (
     FEW_FOLDS,
     FOLDS,
     MANY_ROWS,
+    MANY_UNITS_OF_REGIONS,
     MOST_CELLS,
     REGIONS_GRID,
-    REGIONS_WORSE,
     WHOLE_ROWS,
     HeldOutFold,
     base_log_loss,
@@ -403,11 +403,12 @@ def _compare_folds(
 ) -> tuple[int | None, list[TriedStructure]]:
     """Compare two recipes on more and more folds until the difference is clear, or on all but the last fold.
 
-    Return the winner (0 or 1), or None if no difference was clear, and the penalty and log-loss of both on the folds
-    compared last. A difference of log-likelihoods is clear if it comes from at least CLEAR_UNITS held-out units and
-    is either large or small. It is large if it exceeds both EVIDENCE nats and CLEAR standard errors. It is small if,
-    even with CLEAR standard errors added, its extrapolation to all folds stays below EVIDENCE; then the first recipe
-    wins.
+    If a recipe chooses its penalty on fewer folds, only these are compared, and their difference decides even if it is
+    not clear. Return the winner (0 or 1), or None if no difference was clear and folds are left, and the penalty and
+    log-loss of both on the folds compared last. A difference of log-likelihoods is clear if it comes from at least
+    CLEAR_UNITS held-out units and is either large or small. It is large if it exceeds both EVIDENCE nats and CLEAR
+    standard errors. It is small if, even with CLEAR standard errors added, its extrapolation to all folds stays below
+    EVIDENCE; then the first recipe wins.
 
     Raises BncliError if no row can be held out.
     """
@@ -416,7 +417,8 @@ def _compare_folds(
     if not splits:
         raise BncliError("no row of the sample can be held out")
     tried: list[TriedStructure] = []
-    for n in range(1, len(splits)):
+    n_folds = min(choice.n_folds for choice in choices)
+    for n in range(1, min(len(splits), n_folds + 1)):
         held_out = np.concatenate([part for _, part in splits[:n]])
         if count_units(len(held_out), None if rows.split_by is None else rows.split_by.take(held_out)) < CLEAR_UNITS:
             continue
@@ -435,7 +437,8 @@ def _compare_folds(
             units = np.unique(rows.split_by.units[held_out], return_inverse=True)[1]
             gains = np.asarray(np.bincount(units, gains), np.float64)
         gain, error = abs(float(gains.sum())), CLEAR * math.sqrt(len(gains)) * float(gains.std())
-        if gain > max(EVIDENCE, error) or len(splits) / n * (gain + error) < EVIDENCE:
+        is_clear = gain > max(EVIDENCE, error) or len(splits) / n * (gain + error) < EVIDENCE
+        if is_clear or n == n_folds:
             return int(gains.sum() > EVIDENCE), tried
     watch(Progress(len(splits) - 1, len(splits), "all folds"))
     return None, tried
@@ -578,6 +581,11 @@ class _PenaltyChoice:
             split = split_outside(searched, data.labels, seed, data.split_by)
         return cls(recipe, supplied, reading_rules, counts, structure, prior, sampled_rows, sample, as_read, split)
 
+    @property
+    def n_folds(self) -> int:
+        """The number of folds that choose the penalty."""
+        return _n_folds(self.structure, self.counts)
+
     def try_folds(self, n: int, run: Run) -> _TriedFolds:
         """Choose penalty and arcs on the first `n` folds; return the choice with the losses of their held-out rows."""
         self._make_folds(slice(len(self.folds), n), run, keeps_paths=True)
@@ -621,7 +629,7 @@ class _PenaltyChoice:
             if split is not None:
                 self.folds = [fold_of_split(data, split, seed)]
             else:
-                self._make_folds(slice(len(self.folds), None), run, keeps_paths=False)
+                self._make_folds(slice(len(self.folds), self.n_folds), run, keeps_paths=False)
         # If these folds hold out every row, from models that share nothing with it, their loss needs no other
         # measurement.
         is_measured = (
@@ -762,9 +770,9 @@ def _choose_penalty_and_arcs(
     path = partial(penalty_path, center=float(recipe.penalty_center), watch=run.watch)
     if recipe.penalty == "cv":
         path = partial(path, shrink=not method.probabilities and prior is None)
-        if _has_few_folds(structure, counts):
-            folds = folds[:FEW_FOLDS]
-            path = partial(path, grid=REGIONS_GRID, worse=REGIONS_WORSE)
+        folds = folds[: _n_folds(structure, counts)]
+        if structure.method == "interactions" and counts.data.n_rows >= MANY_ROWS:
+            path = partial(path, grid=REGIONS_GRID)
     else:
         path = partial(path, grid=(float(recipe.penalty),))
     if recipe.arcs == "cv" and isinstance(structure, Dag) and folds:
@@ -785,9 +793,11 @@ def _choose_penalty_and_arcs(
     return "all", chosen
 
 
-def _has_few_folds(structure: Structure, counts: Counts) -> bool:
-    """Return whether the penalty is chosen on only FEW_FOLDS folds, because fitting interactions takes long in each."""
-    return structure.method == "interactions" and counts.data.n_rows >= MANY_ROWS
+def _n_folds(structure: Structure, counts: Counts) -> int:
+    """Return the number of folds that choose the penalty: few for interactions, whose search and fits take long."""
+    n_rows, by = counts.data.n_rows, counts.data.split_by
+    is_many = n_rows >= MANY_ROWS or count_units(n_rows, by) >= MANY_UNITS_OF_REGIONS
+    return FEW_FOLDS if structure.method == "interactions" and is_many else FOLDS
 
 
 def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run: Run) -> Any:
@@ -923,7 +933,7 @@ def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
     if held_out is not None:
         parameters = replace(parameters, held_out=held_out)
     elif penalty is not None and penalty.log_loss is not None:
-        n_folds = FEW_FOLDS if _has_few_folds(structure, counts) else FOLDS
+        n_folds = _n_folds(structure, counts)
         splits = [split] if split is not None else held_out_splits(counts.data, recipe.seed or 0, n_folds)
         measured = _held_out_loss(penalty.log_loss, counts.data, splits) if splits else None
         parameters = replace(parameters, held_out=measured)

@@ -146,13 +146,16 @@ class Choice(NamedTuple):
     recipe: Recipe
     losses: list[Any]
     folds: list[int]
+    n_folds: int = 5
 
     def try_folds(self, n: int, _: Run) -> _TriedFolds:
         self.folds.append(n)
         return _TriedFolds("all", ChosenPenalty(3.0, ()), np.concatenate(self.losses[:n]), HeldOutLoss(0.0, 0.0, 0, 0))
 
 
-def folds_compared(columns: Columns, means: tuple[float, float], spread: float) -> tuple[int, int | None]:
+def folds_compared(
+    columns: Columns, means: tuple[float, float], spread: float, n_folds: int = 5
+) -> tuple[int, int | None]:
     """Compare two recipes whose losses are normal variates around `means`; return the number of folds, and the winner.
 
     A fold has 200 rows, and every fold the same losses.
@@ -161,7 +164,7 @@ def folds_compared(columns: Columns, means: tuple[float, float], spread: float) 
     noise = rng.normal(size=200)
     noise = spread * (noise - noise.mean()) / noise.std()
     own, other = default().competing()
-    choices = [Choice(own, [np.full(200, means[0])] * 5, []), Choice(other, [means[1] + noise] * 5, [])]
+    choices = [Choice(own, [np.full(200, means[0])] * 5, []), Choice(other, [means[1] + noise] * 5, [], n_folds)]
     winner, tried = learning._compare_folds(choices, columns, Run(), silent)  # type: ignore[arg-type]
     assert [one.structure for one in tried] == (["tan", "interactions"] if choices[0].folds else [])
     assert [one.log_loss for one in tried] == pytest.approx(list(means) if choices[0].folds else [])
@@ -187,6 +190,13 @@ def test_folds_are_compared_until_the_difference_is_clear(
 ) -> None:
     """On a fold 0.2 nats per row are 5.7 standard errors, 0.06 are 1.7, on two folds 2.4. EVIDENCE is 1.1 nats."""
     assert folds_compared(curve(1000), (0.5, 0.5 - gain), spread) == (folds, winner)
+
+
+@pytest.mark.parametrize(("gain", "winner"), [(0.2, 1), (0.02, 1), (0.0, 0), (-0.02, 0)])
+def test_a_difference_on_the_last_fold_of_few_decides(gain: float, winner: int) -> None:
+    """With five folds, the differences of 0.02 and 0 would not be clear after two."""
+    compared = 1 if gain == 0.2 else 2
+    assert folds_compared(curve(1000), (0.5, 0.5 - gain), 0.5, n_folds=2) == (compared, winner)
 
 
 def test_few_units_are_never_clear() -> None:

@@ -5,10 +5,14 @@
     loss(lambda) = - sum over folds f of CLL(rows of fold f; p_f(lambda)) / N
 
 is computed for the lambdas of GRID, from large to small, each in all FOLDS folds before the next. N is the weight of
-the held-out rows. For interactions with MANY_ROWS rows or more, only FEW_FOLDS folds are used, the grid has larger
-lambdas as well (REGIONS_GRID), and REGIONS_WORSE takes the place of WORSE below. The lambda of lowest
-loss is chosen; losses that differ by at most the fraction TIE are tied, and then the larger lambda is chosen. The path
-ends when the loss exceeds the lowest by more than the fraction WORSE plus SLACK nats; SLACK matters for losses near 0.
+the held-out rows. For interactions with MANY_UNITS_OF_REGIONS units or more (rows, or groups of rows that belong
+together), only FEW_FOLDS folds are used; with MANY_ROWS rows or more, the grid also has larger lambdas (REGIONS_GRID).
+The lambda of lowest loss is chosen; losses that differ by at most the fraction TIE are tied, and then the larger lambda
+is chosen. From the third lambda on, the path ends when the loss exceeds the lowest by more than the fraction HIGHER
+plus SLACK nats, where SLACK matters for losses near 0, or when PATIENCE lambdas in a row have not lowered it by more
+than the fraction TIE. (Measured on 567 paths on 58 tables: paths to a loss 8 % above the lowest, or to the end of the
+grid, find the same lambda, with a quarter more fits, which are the slowest ones. On tables with 2,000 rows, two folds
+instead of five changed the log-loss by -0.5 %; with 1,000 rows, by +0.4 %.)
 
 A whole path costs little more than a few of its fits. It starts at the center, the optimum for an infinite penalty. The
 search for the third and later optima starts from the point extrapolated from the last two,
@@ -109,8 +113,8 @@ from bncli.engine.structures.structure import Dag
 from bncli.watch import Progress, Watch, silent
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
-REGIONS_GRID, REGIONS_WORSE = (3000.0, 1000.0, *GRID), 0.01
-"""The grid and the limit for interactions with many rows, which need a large penalty; a small one makes fits slow."""
+REGIONS_GRID = (3000.0, 1000.0, *GRID)
+"""The grid for interactions with many rows, which need a large penalty."""
 FOLDS = 5
 AHEAD = 2
 """A path begins this many steps of GRID before the penalty that was best for a similar space."""
@@ -123,7 +127,8 @@ WHOLE_ROWS, MEASURED_ROWS, TENTH = 100_000, 500_000, 10
 """With more than WHOLE_ROWS rows, a tenth of a sample of at most MEASURED_ROWS is held out to compute the loss."""
 MOST_CELLS = 1 << 24
 """All raw rows are kept only if they have at most this many values (rows times columns)."""
-WORSE, SLACK = 0.08, 1e-3
+HIGHER, SLACK, PATIENCE = 0.01, 1e-3, 2
+WORSE = 0.08
 TIE = 1e-4
 UNTRIED = 1.0
 FLOOR_ROWS = 20
@@ -135,6 +140,7 @@ DISCOUNT, DISCOUNT_ROWS = 2.0, 50
 RISE = 0.25
 FEW = 0.75
 MANY_ROWS, FEW_FOLDS = 10_000, 2
+MANY_UNITS_OF_REGIONS = 2_000
 EVIDENCE = math.log(3.0)
 
 SpaceOf = Callable[[Counts], Space]
@@ -162,7 +168,6 @@ def penalty_path(
     least: float = math.inf,
     shrink: bool = False,
     grid: Sequence[float] = GRID,
-    worse: float = WORSE,
     watch: Watch = silent,
     prefix: str = "",
     tables: list[Array] | None = None,
@@ -175,9 +180,8 @@ def penalty_path(
     - center: the point towards which the penalty shrinks parameters
     - near: a penalty that was best for a similar space; the path begins AHEAD steps before it, and again at the top if
       its first penalty turns out to be the best
-    - least: the loss of that similar space; the path ends if the loss at `near` exceeds it by the fraction `worse` and
+    - least: the loss of that similar space; the path ends if the loss at `near` exceeds it by the fraction WORSE and
       SLACK
-    - worse: the path ends when the loss exceeds the lowest by this fraction and SLACK
     - shrink: whether tables may be shrunk if there are few rows
     - prefix: the beginning of the progress messages
     - tables: a list that receives the tables (K, n_cells) of the first fold at the chosen penalty, without shrinkage
@@ -194,11 +198,11 @@ def penalty_path(
     grid = tuple(penalty for penalty in grid if penalty >= (FLOOR_ROWS / n_units) ** 3) or grid[:1]
     path_of = partial(_path_of, space_of=space_of, center=center, keeps=shrink or tables is not None)
     paths = [path_of(fold, key=(prefix, grid[first])) for fold in folds]
-    tried = _follow(paths, grid[first:], worse, watch, prefix, near, least)
+    tried = _follow(paths, grid[first:], watch, prefix, near, least)
     # the best may lie before the place where the path began: start again from the largest
     if first and best_of(tried) == grid[first] and grid[first] != near:
         paths = [path_of(fold, key=(prefix, grid[0])) for fold in folds]
-        tried = _follow(paths, grid, worse, watch, prefix)
+        tried = _follow(paths, grid, watch, prefix)
     best, weight = best_of(tried), sum(path.held_out.data.total_weight for path in paths)
     if any(path.free is not path.space for path in paths):
         # the path ignores directions, but the reported loss is that of fits that keep them
@@ -258,7 +262,6 @@ def best_of(tried: list[TriedPenalty]) -> float:
 def _follow(
     paths: Sequence[_FoldPath],
     grid: Sequence[float],
-    worse: float,
     watch: Watch,
     prefix: str,
     near: float | None = None,
@@ -268,6 +271,7 @@ def _follow(
     has_many_classes = paths[0].held_out.data.n_labels > MANY_CLASSES
     weight = sum(path.held_out.data.total_weight for path in paths)
     tried: list[TriedPenalty] = []
+    lowest, n_not_lower = math.inf, 0
     for penalty in grid:
         cll = 0.0
         for f, path in enumerate(paths):
@@ -275,8 +279,10 @@ def _follow(
             watch(Progress(len(tried) + f / len(paths), len(grid), detail))
             cll += path.advance(penalty)
         # 0.0 - x instead of -x, so that a loss of 0 is never written as -0
-        tried.append(TriedPenalty(penalty, 0.0 - cll / weight))
-        lowest = min(trial.log_loss for trial in tried)
+        loss = 0.0 - cll / weight
+        tried.append(TriedPenalty(penalty, loss))
+        n_not_lower = 0 if loss < lowest * (1 - TIE) else n_not_lower + 1
+        lowest = min(lowest, loss)
         # the tables at penalties that will not be chosen are dropped
         lost = [trial.penalty for trial in tried if trial.log_loss > lowest * (1 + TIE)]
         for path, other in itertools.product(paths, lost):
@@ -284,9 +290,10 @@ def _follow(
                 path.cells.pop(other, None)
         if has_many_classes and best_of(tried) != penalty:
             break
-        lowest = least if penalty == near else lowest
-        # SLACK: if classes are almost certain, the share `worse` of a loss is less than its statistical error
-        if tried[-1].log_loss > lowest * (1 + worse) + SLACK:
+        is_similar_better = penalty == near and loss > least * (1 + WORSE) + SLACK
+        # SLACK: if classes are almost certain, the fraction HIGHER of a loss is less than its statistical error
+        is_far_above = len(tried) > PATIENCE and loss > lowest * (1 + HIGHER) + SLACK
+        if is_similar_better or is_far_above or n_not_lower >= PATIENCE:
             break
     return tried
 
