@@ -16,11 +16,12 @@ def test_the_picture_is_made_from_the_figures() -> None:
     assert default_choice.picture(default_choice.recorded()) == default_choice.PICTURE.read_text()
 
 
-def test_the_choice_lowers_the_loss_on_both_halves_at_less_than_two_and_a_half_times_the_time() -> None:
-    for _, n_tables, _, log_loss, _, seconds in summary(FOUND):
+def test_the_choice_lowers_the_loss_on_both_halves_at_less_than_twice_the_time() -> None:
+    for _, n_tables, _, log_loss, _, beside_tree, beside_before in summary(FOUND):
         assert int(n_tables) >= 8
         assert float(log_loss) < 0.95
-        assert float(seconds) < 2.5  # the aim is 2
+        assert float(beside_before) < 2
+        assert float(beside_tree) < 2.5
 
 
 def test_no_table_is_worse_by_more_than_two_percent_and_two_standard_errors() -> None:
