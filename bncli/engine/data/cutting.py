@@ -16,7 +16,7 @@ many are left.
 
 With `shrinks` (interactions and `--structure auto`), the rule `auto` pools only levels of weight below LEAST_ROWS, and
 those beyond the MOST_KEPT most frequent. The effects of the others are shrunk by their penalty
-(`bncli.engine.parameters.effect_coding`), which lowers the log-loss by 1 to 2 % on tables whose attributes have 30 to
+(`bncli.engine.parameters.level_effects`), which lowers the log-loss by 1 to 2 % on tables whose attributes have 30 to
 1,000 levels (`tests/published/levels.md`). If the class proportions do not vary between levels beyond chance, one level
 is left here, too.
 

@@ -30,8 +30,9 @@ from bncli.engine.ensembles.boosted_trees import Boosted
 from bncli.engine.ensembles.candidates import Candidate, Fit
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import TriedPenalty
-from bncli.engine.parameters.effect_coding import EffectCoordinates, Effects, effects_of, level_scales
+from bncli.engine.parameters.effect_coding import EffectCoordinates, Effects, effects_of
 from bncli.engine.parameters.few_rows import FewRows, few_rows, span_is_searched
+from bncli.engine.parameters.level_effects import level_scales
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 from bncli.engine.parameters.penalty_choice import log_frequencies
@@ -219,7 +220,7 @@ def parameter_space(data: Dataset, candidate: Candidate, effects: Effects | None
             lower_orders=candidate.lower_orders,
             beyond=candidate.interaction_factor,
             rotated=lambda n_effects: not span_is_searched(likelihood, n_effects),
-            scales=level_scales(data),
+            scales=level_scales(data, candidate.coding),
         )
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, zero))

@@ -9,18 +9,20 @@ It is computed term by term, not as a difference of entropies: near independence
 that the sum is accurate, and exact independence gives exactly 0.
 
 **How much the class varies among the levels** of a categorical attribute is the variance of the levels' effects. The
-counts of the classes in a level of n_l rows have a Dirichlet-multinomial distribution around the class frequencies f,
+counts of the classes in a level of n_l rows have a Dirichlet-multinomial distribution around expected class frequencies
+f_l, which are those of all rows unless a level's own are supplied,
 
-    P(n_l) = G(a) / G(n_l + a) * prod over classes y of G(n_ly + a f_y) / G(a f_y),    G the gamma function
+    P(n_l) = G(a) / G(n_l + a) * prod over classes y of G(n_ly + a f_ly) / G(a f_ly),    G the gamma function
 
-whose concentration a is the member of CONCENTRATIONS with the highest likelihood over all levels (if tied, the
-smallest). A Dirichlet variable is a normalised vector of independent gamma variables of shape a f_y, whose logarithms
-have the variances trigamma(a f_y). Their mean, weighted by f_y, is the variance of an effect,
+A Dirichlet variable is a normalised vector of independent gamma variables of shape a f_y, whose logarithms have the
+variances trigamma(a f_y). Their mean, weighted by the class frequencies f of all rows, is the variance of an effect,
 
-    v = sum over classes y of f_y trigamma(a f_y)
+    v(a) = sum over classes y of f_y trigamma(a f_y)
 
-This is an empirical-Bayes estimate of the variance of random effects (McCulloch, Searle & Neuhaus 2008, Generalized,
-Linear, and Mixed Models, chapters 2 and 13). Counts (levels, K) may be weights; a class without rows is left out.
+The estimate is the mean of v(a) over the members of CONCENTRATIONS, weighted by their likelihoods. (The v of the most
+likely member alone jumps by a factor of two, and a few levels hardly tell the members apart.) This is an
+empirical-Bayes estimate of the variance of random effects (McCulloch, Searle & Neuhaus 2008, Generalized, Linear, and
+Mixed Models, chapters 2 and 13). Counts (levels, K) may be weights; a class without rows is left out.
 """
 
 from __future__ import annotations
@@ -81,16 +83,23 @@ def rounded(scores: Array) -> Array:
     return np.round(scores * scale) / scale
 
 
-def variance_of_effects(counts: Array) -> float:
+def variance_of_effects(counts: Array, expected: Array | None = None) -> float:
     """Return v, the variance of the levels' effects, given the class counts (levels, K).
 
-    It is about K / max(CONCENTRATIONS) if the class does not vary among the levels.
+    expected (levels, K): the class frequencies of each level that v is the variance around, positive for every class
+    that occurs; by default those of all rows. If the class does not vary among the levels, v is near 0.
     """
     from scipy.special import polygamma  # takes long to load: only where it is used
 
+    occurs = counts.any(axis=0)
     counts, shares = _occurring(counts)
-    a = CONCENTRATIONS[int(np.argmax([_log_likelihood(counts, shares, a) for a in CONCENTRATIONS]))]
-    return float(shares @ polygamma(1, a * shares))
+    around = shares
+    if expected is not None:
+        around = expected[:, occurs] / expected[:, occurs].sum(axis=1, keepdims=True)
+    log_likelihoods = np.array([_log_likelihood(counts, around, a) for a in CONCENTRATIONS])
+    weights = np.exp(log_likelihoods - log_likelihoods.max())
+    variances = np.array([shares @ polygamma(1, a * shares) for a in CONCENTRATIONS])
+    return float(weights @ variances / weights.sum())
 
 
 def evidence_of_effects(counts: Array) -> float:
@@ -111,7 +120,7 @@ def _occurring(counts: Array) -> tuple[Array, Array]:
 
 
 def _log_likelihood(counts: Array, shares: Array, a: float) -> float:
-    """Return the sum over levels of ln P(n_l), for the concentration a and class frequencies `shares`."""
+    """Return the sum over levels of ln P(n_l), for the concentration a and shares f of shape (K,) or (levels, K)."""
     from scipy.special import gammaln
 
     of_levels = gammaln(a) - gammaln(counts.sum(axis=1) + a)

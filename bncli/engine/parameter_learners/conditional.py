@@ -98,8 +98,9 @@ from bncli.engine.parameters.coordinates import (
     predictors_of,
 )
 from bncli.engine.parameters.costs import free_table_flops, logistic_flops, network_flops
-from bncli.engine.parameters.effect_coding import EffectCoordinates, effects_of, level_scales
+from bncli.engine.parameters.effect_coding import EffectCoordinates, effects_of
 from bncli.engine.parameters.generative import generative_start, generative_tables, is_regrouped
+from bncli.engine.parameters.level_effects import level_scales
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import (
     Likelihood,
@@ -206,7 +207,7 @@ def build_space_discriminative(
         weights,
         coding=coding,
         lower_orders=lower_orders,
-        scales=level_scales(data) if structure.method == "interactions" else {},
+        scales=level_scales(data, coding) if structure.method == "interactions" else {},
     )
     generative_cells = partial(_generative_cells, counts, structure, smoothing, theta)
     return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, generative_cells))

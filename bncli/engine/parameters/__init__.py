@@ -3,6 +3,7 @@
 - `generative`: closed forms: smoothed relative frequencies, tables of a network
 - `likelihood`: the conditional log-likelihood of the rows, its gradient and products with its Hessian
 - `coordinates`, `effect_coding`: maps from free parameters to tables, and their transposes
+- `level_effects`: the penalty on the levels of attributes with many levels
 - `optimization`: from a likelihood and coordinates to an optimum, from one start or several
 - `preconditioner`, `few_rows`: approximate inverse Hessians, for all rows and for few rows with many effects
 - `weighted_samples`: weighted samples of many rows for the first iterations

@@ -38,13 +38,9 @@ penalty on sets of several attributes can be raised further, by a factor `beyond
 several families belongs to the family with the finest binning of its attributes (see `structures.regrouping`; ties: the
 first). So an attribute never has a second, coarser curve besides its own.
 
-**Many levels.** If a categorical attribute has many levels (`bncli.engine.data.cutting`), their effects are treated as
-random effects: if they have the variance v (`bncli.engine.kernels.information`), the best penalty on each is 1 / v. But
-one penalty on all parameters is chosen by held-out rows, and levels may vary more or less than other effects do. So the
-block of such an attribute by itself has the factor s_S = sqrt(REFERENCE v), which makes the penalty on its effects the
-penalty on all parameters times 1 / (REFERENCE v). Levels of few rows are shrunk most. (Measured on synthetic tables
-with 100 and 300 levels: the log-loss is 2 to 4 % lower with REFERENCE = 100 than with 30 or 10, because the penalty
-chosen for numeric attributes is often 100 as well.)
+**Many levels.** If a categorical attribute has many levels, its levels are penalised as random effects: the block of
+the attribute by itself has another factor s_S, which depends on the variance of their effects
+(`bncli.engine.parameters.level_effects`).
 
 **Computation.** A small T is a dense matrix. A large T is applied as a product of sparse matrices, which are multiplied
 out only if they are small. There is one matrix for each position in a block: in all blocks, it turns the index at that
@@ -75,20 +71,14 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.data.cutting import has_many_levels
-from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kernels.information import variance_of_effects
 from bncli.engine.structures.structure import BinnedAttribute, Family
 
 SMALL = 10_000
 """With this many entries of a sparse matrix, the arithmetic of a product takes about as long as the function call."""
 DENSE = 1 << 16
 """The maximum number of entries of a dense T: half of a second-level cache."""
-
-REFERENCE = 100.0
-"""The penalty at which the effects of many levels are penalised by the inverse of their variance."""
 
 _SparseEntries = tuple[Index, Index, Array]
 """Rows, columns and values of the entries of a sparse matrix."""
@@ -413,20 +403,6 @@ def _all_sets(families: Sequence[Family], beyond: float) -> list[tuple[int, tupl
         for f, places, members in sets
         if owners[members][0] == f
     ]
-
-
-def level_scales(data: Dataset) -> dict[int, float]:
-    """Return the scale s_S of each informative attribute with many levels, as described in the module docstring."""
-    scales = {}
-    for i in data.schema.informative:
-        attribute, k = data.schema.attributes[i], data.n_labels
-        if has_many_levels(attribute):
-            n = attribute.cardinality
-            # one more code than the attribute has: unobserved
-            cells = np.bincount(data.codes[i].astype(np.int64) * k + data.labels, data.weights, (n + 1) * k)
-            counts = cells.reshape(n + 1, k)[:n].astype(np.float64)
-            scales[i] = math.sqrt(REFERENCE * variance_of_effects(counts))
-    return scales
 
 
 def basis_of(attribute: Attribute, coding: str, weights: Array, *, rotated: bool = True) -> Array:

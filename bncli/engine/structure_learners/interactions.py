@@ -24,7 +24,7 @@ On wide tables, only the attributes of highest gain over the class frequencies a
 one per ROWS_PER_COMBINED rows if that is more. On few rows the best of millions of pairs is noise.
 
 The levels of a categorical attribute with many levels (`bncli.engine.data.cutting`) are shrunk as random effects
-(`bncli.engine.parameters.effect_coding`), and the attribute is not combined with others: the pairs would have more
+(`bncli.engine.parameters.level_effects`), and the attribute is not combined with others: the pairs would have more
 cells than the rows fill.
 
 The table of a single attribute with a monotonicity constraint (`bncli.engine.parameters.monotone`) has all the cuts
@@ -91,7 +91,8 @@ from bncli.engine.kernels.arrays import Array, Index, Integers, add_counts, cell
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import BLOCK
 from bncli.engine.parameters.cut_grids import Axis, Grid
-from bncli.engine.parameters.effect_coding import EffectCoordinates, Effects, effects_of, level_scales
+from bncli.engine.parameters.effect_coding import EffectCoordinates, Effects, effects_of
+from bncli.engine.parameters.level_effects import level_scales
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.structure_learners.interaction_gains import Gains, slopes_and_curvatures
@@ -327,7 +328,7 @@ def additive_fit(
         weights,
         coding="thermometer",
         lower_orders=False,
-        scales=level_scales(data),
+        scales=level_scales(data, "thermometer"),
     )
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     coordinates = EffectCoordinates(effects, data.n_labels, zero)

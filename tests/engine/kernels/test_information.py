@@ -113,8 +113,19 @@ def test_the_variance_of_normal_effects_is_found(deviation: float) -> None:
 def test_levels_that_do_not_vary_have_hardly_any_variance() -> None:
     events = np.random.default_rng(2).binomial(50, 0.3, 400)
     counts = np.stack([50.0 - events, events], axis=1)
-    assert variance_of_effects(counts) < 1e-3
+    assert variance_of_effects(counts) < 2e-3
     assert evidence_of_effects(counts) < 2
+
+
+def test_the_variance_is_that_around_the_expected_frequencies() -> None:
+    """Levels of two groups differ; around the frequencies of their groups they do not."""
+    p = np.repeat((0.2, 0.7), 200)
+    events = np.random.default_rng(4).binomial(50, p)
+    counts = np.stack([50.0 - events, events], axis=1)
+    assert variance_of_effects(counts) > 0.2
+    assert variance_of_effects(counts, np.stack([1 - p, p], axis=1)) < 2e-3
+    shares = np.tile(counts.sum(axis=0) / counts.sum(), (400, 1))
+    assert variance_of_effects(counts, shares) == pytest.approx(variance_of_effects(counts), rel=1e-12)
 
 
 def test_a_class_without_rows_changes_nothing() -> None:

@@ -36,8 +36,8 @@ from bncli.engine.parameter_learners.conditional import (
 )
 from bncli.engine.parameters.coordinates import Softmax
 from bncli.engine.parameters.costs import logistic_flops
-from bncli.engine.parameters.effect_coding import REFERENCE
 from bncli.engine.parameters.generative import generative_tables
+from bncli.engine.parameters.level_effects import REFERENCE
 from bncli.engine.parameters.optimization import ParameterSpace, Problem, optimize
 from bncli.engine.parameters.penalty_choice import GRID
 from bncli.engine.structure_learners import kdb, nb, tan
@@ -922,7 +922,7 @@ def test_many_levels_are_penalised_by_the_inverse_of_their_variance() -> None:
     labels = (rng.random(700) < softmax([np.zeros(30), rng.normal(0, 1.5, 30)], axis=0)[1][name]).astype(np.int8)
     data = dataset_of([name], labels, (30,), 2)
     structure = Regions(((0,),), method="interactions")
-    settings = how(init="zero", penalty=REFERENCE)
+    settings = how(init="zero", penalty=REFERENCE["thermometer"])
     fitted = learn_discriminative(Counts(data), structure, settings=settings, coding="thermometer")
     counts = np.array([[np.sum((name == level) & (labels == y)) for y in (0, 1)] for level in range(30)], np.float64)
     v = variance_of_effects(counts)
@@ -930,7 +930,7 @@ def test_many_levels_are_penalised_by_the_inverse_of_their_variance() -> None:
     def loss(p: NDArray[np.float64]) -> float:
         scores = p[:2] + p[2:].reshape(30, 2)
         log_p = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
-        return float(-(counts * log_p).sum() + REFERENCE / 2 * p[:2] @ p[:2] + 0.5 / v * p[2:] @ p[2:])
+        return float(-(counts * log_p).sum() + REFERENCE["thermometer"] / 2 * p[:2] @ p[:2] + 0.5 / v * p[2:] @ p[2:])
 
     best = minimize(loss, np.zeros(62), tol=1e-12).x
     assert isinstance(fitted.predictor, Tables)
