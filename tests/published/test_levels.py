@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.published import levels
+from tests.published import level_draws, levels
 
-FIGURES = levels.recorded()
+FIGURES, DRAWS = levels.recorded(), level_draws.recorded()
 
 
 def test_the_page_is_made_from_the_figures() -> None:
-    assert levels.page(FIGURES) == levels.PAGE.read_text()
+    assert levels.page(FIGURES, DRAWS) == levels.PAGE.read_text()
 
 
 @pytest.mark.parametrize("line", levels.LINES)
@@ -32,3 +32,12 @@ def test_the_truth_has_the_least_loss() -> None:
     for figure in FIGURES:
         truth = next((f.log_loss for f in FIGURES if (f.table, f.line) == (figure.table, "truth")), 0.0)
         assert figure.log_loss >= truth
+
+
+@pytest.mark.parametrize("line", level_draws.LINES)
+@pytest.mark.parametrize("name", level_draws.DRAWS)
+def test_a_table_drawn_many_times_is_not_worse_by_one_percent(name: str, line: str) -> None:
+    found = level_draws.difference(DRAWS, name, line, "shrunk")
+    assert found.draws >= 20
+    assert found.error_of_ratio < 0.003
+    assert found.ratio + 2 * found.error_of_ratio < 1.01
