@@ -28,6 +28,7 @@ from tests.performance.conftest import Recorder
 
 pytestmark = pytest.mark.performance
 N_ROWS = 200_000
+FAST_SORT = "numpy sorts four times as fast with AVX-512, with which nothing else becomes as fast"
 
 
 def cpu(work: Callable[[], object], times: int = 5) -> float:
@@ -126,7 +127,9 @@ def test_checking_many_rows(coded: str, record: Recorder) -> None:
     numbers = [c.values for c in columns.attributes.values() if isinstance(c, NumericColumn)]
     own, sort = cpu(lambda: check_table(columns, {}), 3), cpu(lambda: [np.sort(values) for values in numbers], 3)
     detail = f"own {own:.2f} s, sort {sort:.2f} s"
-    record("checks of 1,000,000 rows before learning", own / sort, "x a sort of the numbers", 4, detail)
+    record(
+        "checks of 1,000,000 rows before learning", own / sort, "x a sort of the numbers", 4, detail, missed=FAST_SORT
+    )
 
 
 def test_cutting_many_rows(coded: str, record: Recorder) -> None:
@@ -134,7 +137,7 @@ def test_cutting_many_rows(coded: str, record: Recorder) -> None:
     columns = read_columns(Source((coded,)))
     numbers = [c.values for c in columns.attributes.values() if isinstance(c, NumericColumn)]
     ratio = cpu(lambda: learn_dataset(columns), 3) / cpu(lambda: [np.sort(values) for values in numbers], 3)
-    record("cuts and codes of 1,000,000 rows", ratio, "x a sort of the numbers", 2.5)
+    record("cuts and codes of 1,000,000 rows", ratio, "x a sort of the numbers", 2.5, missed=FAST_SORT)
 
 
 def test_checking_and_cutting_many_rows(coded: str, record: Recorder) -> None:
@@ -151,4 +154,5 @@ def test_checking_and_cutting_many_rows(coded: str, record: Recorder) -> None:
 
     own, sort = cpu(check_and_cut, 3), cpu(lambda: [np.sort(values) for values in numbers], 3)
     what = "checks, cuts and codes of 1,000,000 rows in one fit"
-    record(what, own / sort, "x a sort of the numbers", 4, f"own {own:.2f} s, sort {sort:.2f} s")
+    detail = f"own {own:.2f} s, sort {sort:.2f} s"
+    record(what, own / sort, "x a sort of the numbers", 4, detail, missed=FAST_SORT)

@@ -62,6 +62,8 @@ from numpy.typing import ArrayLike
 from bncli.engine.kernels.arrays import Array, log_sum
 from bncli.errors import BncliError
 
+LOG_GAMMAS = 1 << 16
+"""ln G(n) of smaller whole numbers n is looked up."""
 STEP = 1.0 / 32.0
 """The step of the trapezoidal rule, in ln z."""
 RANGE = 45.0
@@ -206,12 +208,34 @@ def log_marginal_likelihood(counts: Array, prior: float) -> Array:
     >>> round(math.exp(-log_marginal_likelihood(heads_and_tails, 1.0)))  # (3 + 5 + 1)! / (3! 5!)
     504
     """
+    cells, rows = _growth(counts, prior), _growth(counts.sum(axis=-3), counts.shape[-3] * prior)
+    return np.asarray(cells.sum(axis=(-3, -2, -1)) - rows.sum(axis=(-2, -1)))
+
+
+def _growth(counts: Array, a: float) -> Array:
+    """Return ln G(N + a) - ln G(a) for every count N, which is 0 for the many cells without rows of a large table."""
     from scipy.special import gammaln  # takes longer to load than most structures to learn: only where it is used
 
-    configurations, total_prior = counts.sum(axis=-3), counts.shape[-3] * prior
-    cells = gammaln(counts + prior) - gammaln(prior)
-    rows = gammaln(configurations + total_prior) - gammaln(total_prior)
-    return np.asarray(cells.sum(axis=(-3, -2, -1)) - rows.sum(axis=(-2, -1)))
+    flat = counts.ravel()
+    places = np.flatnonzero(flat)
+    x = flat[places] + a
+    whole = x.astype(np.intp)
+    if a == int(a) and len(x) and whole.max() < LOG_GAMMAS and (whole == x).all():
+        # a look-up takes a tenth of the time
+        grown = _log_gammas()[whole]
+    else:
+        grown = gammaln(x)
+    values = np.zeros(flat.shape)
+    values[places] = grown - gammaln(a)
+    return values.reshape(counts.shape)
+
+
+@cache
+def _log_gammas() -> Array:
+    """Return ln G(n) for n = 0, 1, ..., LOG_GAMMAS - 1; the first is infinite, and never used."""
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(np.arange(float(LOG_GAMMAS))))
 
 
 class LinearApproximation(NamedTuple):

@@ -342,6 +342,18 @@ def test_marginal_likelihoods_by_hand() -> None:
     assert bdeu(np.array([[[2.0]], [[0.0]]]), 2.0) == pytest.approx(math.log(1 / 3))
 
 
+@pytest.mark.parametrize("unit", [1.0, 0.25, 30_000.0])
+def test_k2_of_whole_fractional_and_large_counts(unit: float) -> None:
+    """Logarithms of factorials of small whole numbers are looked up, others are computed."""
+    counts = unit * np.array([[[0.0, 5.0]], [[3.0, 0.0]], [[1.0, 2.0]]])
+    columns = counts[:, 0].T
+    expected = [
+        math.lgamma(3.0) - math.lgamma(column.sum() + 3.0) + sum(math.lgamma(n + 1.0) for n in column)
+        for column in columns
+    ]
+    assert k2(counts) == pytest.approx(math.fsum(expected), rel=1e-12)
+
+
 def test_in_k2_the_direction_of_an_arc_matters() -> None:
     forward, backward = families.gains(k2, np.arange(12.0).reshape(2, 3, 2))
     assert abs(forward - backward) > 0.1
