@@ -97,6 +97,18 @@ def forward_warnings(watch: Watch, prefix: str = "") -> Watch:
     return forward
 
 
+def hold_notes(watch: Watch, notes: list[Note]) -> Watch:
+    """Return a watch that appends notes to a list and forwards all other events."""
+
+    def hold(event: Event) -> None:
+        if isinstance(event, Note):
+            notes.append(event)
+        else:
+            watch(event)
+
+    return hold
+
+
 class TimeLimit(NamedTuple):
     """A time limit in seconds, as measured by `clock`; without a clock the limit is ignored."""
 

@@ -98,7 +98,7 @@ from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training_data import encode_needed, with_attributes
 from bncli.errors import BncliError, UsageError
 from bncli.recipe import Recipe
-from bncli.watch import Note, Progress, Run, Stage, TimeLimit, Watch, silent
+from bncli.watch import Note, Progress, Run, Stage, TimeLimit, Watch, hold_notes, silent
 
 SEARCHED_ONCE = ("gbn", "kikuchi", "auto")
 """Structure searches that are too slow to be repeated in every fold."""
@@ -352,9 +352,11 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
     its log-likelihood of all held-out rows is higher by more than EVIDENCE nats. With COMPARED_ROWS rows or more, they
     are compared on a sample, and only the winner learns from all rows. The recipe's structure is used without a
     comparison in the cases of `_not_compared`, or if learning either raises BncliError, for example for lack of memory.
+    Only the notes on the encoding and structure of the winner are forwarded.
     """
     recipes, supplied, seed = recipe.competing(), SuppliedParts(), recipe.seed or 0
     rows, quiet = table[0], run._replace(watch=silent, hold_out=True)
+    notes: tuple[list[Note], list[Note]] = ([], [])
     n_labels = 0 if rows.label is None else len(rows.label.levels)
     reason, is_sample = _not_compared(rows, run), rows.n_rows >= COMPARED_ROWS
     choices: list[_PenaltyChoice] = []
@@ -366,12 +368,14 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
         run.watch(Stage("compare"))
         rows = rows.take(stratified_sample(rows.label.codes, COMPARED_ROWS - 1, seed, rows.split_by))
     elif not reason:
-        choices = [_PenaltyChoice.of([rows], recipes[0], supplied, reading_rules, run)]
+        held = run._replace(watch=hold_notes(run.watch, notes[0]))
+        choices = [_PenaltyChoice.of([rows], recipes[0], supplied, reading_rules, held)]
         run.watch(Stage("compare"))
     if not reason:
         try:
             for each in recipes[len(choices) :]:
-                choices.append(_PenaltyChoice.of([rows], each, supplied, reading_rules, quiet))
+                held = quiet._replace(watch=hold_notes(silent, notes[len(choices)]))
+                choices.append(_PenaltyChoice.of([rows], each, supplied, reading_rules, held))
             winner, tried = _compare_folds(choices, rows, quiet, run.watch)
             if winner is None:
                 # one at a time, so that the first is kept if the second is refused
@@ -391,6 +395,8 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
         del rows, choices, chosen
         settings = _PenaltyChoice.of(table, recipes[winner], supplied, reading_rules, run).complete(run, known)
     else:
+        for note in notes[winner]:
+            run.watch(note)
         settings = chosen[winner] if len(chosen) > winner else choices[winner].complete(run)
     if tried:
         assert settings.penalty is not None

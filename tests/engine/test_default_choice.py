@@ -221,6 +221,21 @@ def test_losses_of_a_fold_are_those_of_a_model_without_these_rows(words: dict[st
     assert any(np.allclose(losses, own, rtol=0.02) for own in expected)
 
 
+@pytest.mark.parametrize("winner", [0, 1])
+def test_only_the_notes_on_the_winner_are_given(winner: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tree merges the levels of a name, which interactions keep: a note says so of the tree alone."""
+    rng = np.random.default_rng(0)
+    levels = tuple(f"n{i}" for i in range(40))
+    names = rng.integers(0, len(levels), 800).astype(np.uint8)
+    columns = _columns({"name": CategoricalColumn(names, levels)}, rng.random(800) < 0.1 + 0.8 * (names % 2))
+    monkeypatch.setattr(learning, "_compare_folds", lambda *_: (winner, []))
+    heard: list[Event] = []
+    learn(columns, default(), run=Run(watch=heard.append))
+    notes = [event.text for event in heard if isinstance(event, Note)]
+    assert [note for note in notes if "pooled" in note] == notes
+    assert len(notes) == 1 - winner
+
+
 LIMITS = (("MOST_ATTRIBUTES", 1, "attributes"), ("MOST_CLASSES", 1, "classes"), ("MOST_CELLS", 100, "values"))
 
 
