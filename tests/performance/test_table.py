@@ -137,7 +137,7 @@ def test_cutting_many_rows(coded: str, record: Recorder) -> None:
     columns = read_columns(Source((coded,)))
     numbers = [c.values for c in columns.attributes.values() if isinstance(c, NumericColumn)]
     ratio = cpu(lambda: learn_dataset(columns), 3) / cpu(lambda: [np.sort(values) for values in numbers], 3)
-    record("cuts and codes of 1,000,000 rows", ratio, "x a sort of the numbers", 2.5, missed=FAST_SORT)
+    record("cuts and codes of 1,000,000 rows", ratio, "x a sort of the numbers", 2.5)
 
 
 def test_checking_and_cutting_many_rows(coded: str, record: Recorder) -> None:

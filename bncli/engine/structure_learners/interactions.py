@@ -300,13 +300,15 @@ def _sum_cells(
 class AdditiveFit(NamedTuple):
     """A fitted model: its likelihood, and its tables `cells` (K, n_cells), computed from `effects` at `point`.
 
-    `point` is (K, n_effects). If there are no rows, `effects` is None and `point` is empty.
+    `point` is (K, n_effects), and `scales` are those of `level_scales`. If there are no rows, `effects` is None and
+    `point` is empty.
     """
 
     likelihood: ConditionalLikelihood
     cells: Array
     effects: Effects | None
     point: Array
+    scales: dict[int, float]
 
 
 def additive_fit(
@@ -320,7 +322,10 @@ def additive_fit(
     likelihood = conditional_likelihood(data, families)
     if not data.n_rows:
         zeros = np.zeros((data.n_labels, likelihood.n_cells))
-        return AdditiveFit(likelihood, zeros, None, zeros[:, :0])
+        return AdditiveFit(likelihood, zeros, None, zeros[:, :0], {})
+    scales = {} if smaller is None else smaller.scales
+    if families and not scales:
+        scales = level_scales(data, "thermometer")
     weights = likelihood.cell_weights()
     effects = effects_of(
         likelihood.families,
@@ -328,7 +333,7 @@ def additive_fit(
         weights,
         coding="thermometer",
         lower_orders=False,
-        scales=level_scales(data, "thermometer"),
+        scales=scales,
     )
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     coordinates = EffectCoordinates(effects, data.n_labels, zero)
@@ -348,4 +353,4 @@ def additive_fit(
             start[:, first : first + block.n_effects] = known.get((effects.families[block.family], block.places), 0.0)
         optimum = find_optimum_from(space, settings, start.ravel())
     point = optimum.point
-    return AdditiveFit(likelihood, coordinates.tables(point), effects, point.reshape(data.n_labels, -1))
+    return AdditiveFit(likelihood, coordinates.tables(point), effects, point.reshape(data.n_labels, -1), scales)
