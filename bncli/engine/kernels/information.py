@@ -35,7 +35,7 @@ from bncli.engine.kernels.arrays import Array
 
 SIGNIFICANT_DIGITS = 12
 """Scores are rounded to this many digits before they are compared, so that ties do not depend on rounding errors."""
-CONCENTRATIONS = tuple(2.0**k for k in range(-2, 13))
+CONCENTRATIONS = tuple(2.0**k for k in range(-2, 15))
 
 
 def mutual_information(table: Array) -> Array:

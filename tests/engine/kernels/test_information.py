@@ -113,7 +113,7 @@ def test_the_variance_of_normal_effects_is_found(deviation: float) -> None:
 def test_levels_that_do_not_vary_have_hardly_any_variance() -> None:
     events = np.random.default_rng(2).binomial(50, 0.3, 400)
     counts = np.stack([50.0 - events, events], axis=1)
-    assert variance_of_effects(counts) < 2e-3
+    assert variance_of_effects(counts) < 1e-3
     assert evidence_of_effects(counts) < 2
 
 
